@@ -22,13 +22,13 @@ from tests.llm.dialects import Dialect
 HUTCH = str(Path(sys.executable).with_name("hutch"))
 KEY = "key-of-a-bench-1234567890"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-LONGEST_S = 120.0
+TIMEOUT_S = 120.0
 MAX_BYTES = 64 * 1024 * 1024
 
 
 @contextmanager
-def a_place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="hutch-bench-", ignore_cleanup_errors=True) as name:
+def a_place(above: Path | None = None) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="hutch-bench-", dir=above, ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)  # the jail may have another user
         yield Path(name)
 
@@ -145,7 +145,7 @@ def asking(dialect: Dialect, url: str) -> dict[str, str]:
 
 async def ended(process: asyncio.subprocess.Process) -> None:
     """Wait for a process, which must succeed."""
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(TIMEOUT_S):
         out, err = await process.communicate()
     if process.returncode:
         raise RuntimeError(f"hutch ended with {process.returncode}: {err.decode()}{(out or b'').decode()}")

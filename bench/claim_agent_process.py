@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.agents import LONGEST_S, Office, a_place, bash, ended, provider
+from bench.agents import TIMEOUT_S, Office, a_place, bash, ended, provider
 from bench.row import Row
 
 from tests.llm.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
@@ -20,7 +20,7 @@ ROUNDS = 7
 DELTAS = 4_000
 PACE_S = 0.001
 TURNS = 98  # a log of about 500 events
-LOOK_S = 0.02
+POLL_S = 0.02
 
 
 async def first_request_s(office: Office, dialect: Dialect, *words: str) -> float:
@@ -74,7 +74,7 @@ async def peak_memory(office: Office, dialect: Dialect) -> float:
         peak = 0
         while not waiting.done():
             peak = max(peak, sum(map(held_bytes, family(process.pid))))
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
         await waiting
     return peak / 1e6
 
@@ -110,7 +110,7 @@ async def core_share(office: Office, dialect: Dialect) -> float:
         process = await office.hutch(
             "run", "Look.", *model(dialect), dialect=dialect, url=plays.url, stdout=asyncio.subprocess.DEVNULL
         )
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await plays.was_called.wait()
         await asyncio.sleep(0.5)
         began, before = time.perf_counter(), processor_s(process.pid)
@@ -131,7 +131,7 @@ async def break_off(office: Office, dialect: Dialect) -> None:
     replies = [bash(dialect, number, "true") for number in range(TURNS)]
     async with provider(replies) as plays:
         process = await office.hutch("run", "Look.", *model(dialect), dialect=dialect, url=plays.url)
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await plays.has_no_reply.wait()
         process.send_signal(signal.SIGKILL)
         await process.communicate()
@@ -145,8 +145,8 @@ async def resumed_s(office: Office, dialect: Dialect) -> float:
 def measure() -> Iterator[Row]:
     with a_place() as place:
         office = Office(place)
-        took = dict.fromkeys((ANTHROPIC, CHAT, RESPONSES, GEMINI), LONGEST_S)
-        reply_s = resume_s = LONGEST_S
+        took = dict.fromkeys((ANTHROPIC, CHAT, RESPONSES, GEMINI), TIMEOUT_S)
+        reply_s = resume_s = TIMEOUT_S
         for _ in range(ROUNDS):  # alternately: other load affects all of them alike
             for dialect, before_s in took.items():
                 took[dialect] = min(before_s, asyncio.run(first_request_s(office, dialect, "run", "Look.")))

@@ -71,7 +71,7 @@ def busy_machine() -> Iterator[None]:
 
 
 async def bwrap_true(directory: Path, identity: Identity) -> None:
-    """What a jail's own bubblewrap does, with `/bin/true` in the warden's place: the same options, files,
+    """The time of a jail's own bubblewrap, with `/bin/true` in the warden's place: the same options, files,
     filter and user. Not as root: a jail's is started by an unprivileged user too."""
     with ExitStack() as stack:
         texts = {**etc_files(identity.uid, identity.gid), WARDEN: warden_source()}
@@ -128,7 +128,7 @@ async def starts(directory: Path) -> list[Row]:
 
 
 def pss_mb(jail: Jailed) -> float:
-    """What the processes of an idle jail take that is theirs alone, shared pages by share."""
+    """The memory of an idle jail's own processes, with shared pages by share."""
     total, queue = 0, [jail._launched.process.pid]
     while queue:
         pid = queue.pop()

@@ -20,7 +20,7 @@ from hutch.domain.stream_redactor import StreamRedactor
 
 VALUES = ["Zq7vaultvalue93kxlPmw0TtRest", "secret-value", "secret-valve", 'k/V=&w "1']
 CHARS = 1_000_000
-PARTS = 8
+PARTS = 4  # each is several times the text that a stream holds back
 HOSTILE = (
     *("eyJ", "-eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----\n", "-----BEGIN A A A A", "sk-ant-"),
     *("-----BEGIN PRIVATE KEY-----" + "\na: b" * 8, "authorization: bearer ", "A", "-", "\n", "\\n"),
@@ -32,9 +32,9 @@ HOSTILE = (
 def best_ms(work: Callable[[], object], times: int = 3) -> float:
     taken = []
     for _ in range(times):
-        began = time.process_time()
+        began = time.thread_time()  # without threads of other benchmarks
         work()
-        taken.append(time.process_time() - began)
+        taken.append(time.thread_time() - began)
     return min(taken) * 1000
 
 
@@ -68,8 +68,8 @@ def measure() -> Iterator[Row]:
         text = unit * (CHARS // len(unit))
         part = text[: CHARS // PARTS]
         for way, work in (("text", redactor.redact), ("stream", partial(stream, redactor))):
-            ours = best_ms(partial(work, text), 1)
-            theirs = PARTS * best_ms(partial(work, part))
+            ours = best_ms(partial(work, text), 2)
+            theirs = PARTS * best_ms(partial(work, part), 2)
             if ours / theirs > worst.get(way, (0.0, 1.0))[0] / worst.get(way, (0.0, 1.0))[1]:
                 worst[way] = ours, theirs
     for way, (ours, theirs) in worst.items():
@@ -79,5 +79,5 @@ def measure() -> Iterator[Row]:
             theirs,
             "ms",
             2,
-            f"{PARTS} times an eighth of it",
+            f"{PARTS} times a quarter of it",
         )

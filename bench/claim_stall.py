@@ -10,7 +10,6 @@ of its processor time.
 import asyncio
 import gc
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Iterator
@@ -19,18 +18,18 @@ from pathlib import Path
 
 from bench.claim_prepare import GIT
 from bench.row import Row
+from bench.server_interpreter import configured_as_server
 
-from hutch.gateway.server_lifecycle import GENERATIONS, SWITCH_S
-from hutch.workspace.diff_pages import find_differences
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.snapshot_comparison import find_differences
 from hutch.workspace.workspace_opening import open_mounted
 
 FILES = 100_000
 TICK_S = 0.005
 
 
-async def longest_stall_ms(work: Awaitable[object]) -> tuple[float, float]:
+async def max_stall_ms(work: Awaitable[object]) -> tuple[float, float]:
     """The maximum delay of a sleeping task during `work`, in processor time, and the total processor time of
     `work`."""
     longest = 0.0
@@ -77,22 +76,15 @@ async def stalls(place: Path) -> dict[str, tuple[float, float]]:
         await asyncio.to_thread(make_files, tree)
         gc.collect()
         gc.freeze()
-        found["diff"] = await longest_stall_ms(find_differences(workspace))
-        found["snapshot"] = await longest_stall_ms(workspace.snapshot("many"))
+        found["diff"] = await max_stall_ms(find_differences(workspace))
+        found["snapshot"] = await max_stall_ms(workspace.snapshot("many"))
     return found
 
 
 def measure() -> Iterator[Row]:
-    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(SWITCH_S)
-    gc.set_threshold(*GENERATIONS)
-    try:
-        with tempfile.TemporaryDirectory(prefix="hutch-bench-", ignore_cleanup_errors=True) as name:
-            found = asyncio.run(stalls(Path(name)))
-    finally:
-        sys.setswitchinterval(interval)
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
+    place = tempfile.TemporaryDirectory(prefix="hutch-bench-", ignore_cleanup_errors=True)
+    with configured_as_server(), place as name:
+        found = asyncio.run(stalls(Path(name)))
     for work, (stall_ms, work_ms) in found.items():
         claim = f"longest stall of the loop, {work} of {FILES:,} files"
         yield Row(claim, stall_ms, work_ms, "ms", 0.05, "the same work on the loop")

@@ -44,7 +44,7 @@ KEYS, APART_S = 500, 0.02
 LINE = b"tests/store/test_event_log.py::test_a_follower_sees_every_event_once PASSED  [ 42%]"
 MAKE = b"yes '%s' | head -c %d > /tmp/big; echo made$((1 + 1))\r" % (LINE, FILE_BYTES)
 SHOW = b"cat /tmp/big; echo end$((1 + 1))\r"
-PATIENCE_S = 120
+TIMEOUT_S = 120
 RECEIVE_BYTES = 64 * 1024
 PORT = 18586
 HUTCH = Path(sys.executable).with_name("hutch")
@@ -207,7 +207,7 @@ class Watcher:
         """The number of bytes printed until a word appears."""
         received, tail = 0, b""
         while word not in tail:
-            data = self._receive(PATIENCE_S)
+            data = self._receive(TIMEOUT_S)
             received += len(data)
             tail = (tail + data[-256:])[-512:]
         return received
@@ -278,7 +278,7 @@ class Typist:
             while True:
                 self._receive()
                 self._acknowledge()
-        self._socket.settimeout(PATIENCE_S)
+        self._socket.settimeout(TIMEOUT_S)
 
     def _receive(self) -> bytes:
         """The next output; may be empty."""
@@ -341,7 +341,7 @@ def ours() -> Iterator[Shell]:
                 {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
                 method=method,
             )
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
                 return json.load(answer)
 
         session = f"/sessions/{ask('POST', '/sessions', {'purpose': 'bench'})['id']}"

@@ -29,7 +29,7 @@ from pathlib import Path
 from bench.row import Row
 
 from hutch.jail.jail_startup import open_jail
-from hutch.jail.terminal import Terminal, open_terminal
+from hutch.jail.shared_terminal import Terminal, open_terminal
 
 RUNS = 5
 FILE_BYTES = 40_000_000
@@ -192,14 +192,14 @@ async def serve(place: Path) -> None:
 async def show(terminal: Terminal, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
     reader = terminal.attach()
 
-    async def hear() -> None:
+    async def read_acknowledgements() -> None:
         while True:
             (count,) = struct.unpack("!I", await incoming.readexactly(4))
             reader.acknowledge(
                 min(count, reader.seq - reader.acknowledged)
             )  # its count includes frame headers
 
-    hearing = asyncio.create_task(hear())
+    reading = asyncio.create_task(read_acknowledgements())
     async for _, data in reader:
         length = len(data)
         head = (
@@ -211,7 +211,7 @@ async def show(terminal: Terminal, incoming: asyncio.StreamReader, outgoing: asy
         await outgoing.drain()
     outgoing.write_eof()
     with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-        await hearing  # until the client disconnects
+        await reading  # until the client disconnects
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from hutch.edit.apply import edit_file
 from hutch.jail.jail_startup import open_jail
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.removal import discard
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.search import GrepQuery, grep

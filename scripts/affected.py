@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 CODE = ("src/hutch", "tests", "scripts", "bench")
-COMMAND_LINE = "src/hutch/cli/main.py"  # loaded first by the program `hutch`
-HOUSE = "tests/house/"  # these read every file of the project
+COMMAND_LINE = "src/hutch/cli/console_script.py"  # loaded first by the program `hutch`
+RULES = "tests/house/"  # these read every file of the project
 PAGES = ("docs", "samples", "scripts", "bench", ".ci")  # a change there affects files that name it
 PAGE_NAMES = ("Makefile", "system-packages.txt", ".gitignore", "LICENSE")
 DOTTED = re.compile(r"\b(?:hutch|tests|scripts|bench)(?:\.\w+)+(?:\.$)?")
@@ -73,10 +73,10 @@ def affected(root: Path, changed: Iterable[str]) -> Affected:
         reached = len(project.reached(found) & set(project.tests))
         why.append(f"{name}: {reached} test module{'s' * (reached != 1)}")
         begin |= found
-    house = {test for test in project.tests if why and test.startswith(HOUSE)}
-    if house:
-        why.append(f"{HOUSE}: {len(house)}, because they read every file")
-    return Affected(sorted(project.reached(begin) & set(project.tests) | house), why)
+    rules = {test for test in project.tests if why and test.startswith(RULES)}
+    if rules:
+        why.append(f"{RULES}: {len(rules)}, because they read every file")
+    return Affected(sorted(project.reached(begin) & set(project.tests) | rules), why)
 
 
 class Project:

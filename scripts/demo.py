@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLE, SCRIPT = ROOT / "samples" / "slugs", ROOT / "samples" / "slugs.yaml"
+SAMPLE = ROOT / "samples" / "slugs"
 HUTCH = Path(sys.executable).with_name("hutch")
 # Without variables that select another repository: git sets them for its hooks.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -94,7 +94,7 @@ class Demo:
     def show(self) -> None:
         self.make_repository()
         say("A repository with a failing test, and a prompt:")
-        self.hutch("run", PROMPT, "--repo", str(self.repository), "--model", f"scripted:{SCRIPT}")
+        self.hutch("run", PROMPT, "--repo", str(self.repository), "--model", "scripted:demo")
         say("The pull request is a branch of the repository. Merge it:")
         self.hutch("changes", "list")
         self.hutch("changes", "merge", "last")
@@ -167,7 +167,7 @@ def how_to_go_on() -> None:
         '  hutch run "Fix the bug in …" --repo ~/project  # works on a copy, leaves a branch\n'
         "  hutch changes list                         # its proposed changes; show, diff, merge, close\n"
         "  hutch shell -w ~/project                   # a jailed terminal; `-- CMD` runs one command\n"
-        "  hutch up --detach                          # a server, which works in the background\n"
+        "  hutch up --detach                          # a server with a web app; open its link\n"
     )
 
 

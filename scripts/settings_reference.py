@@ -7,10 +7,10 @@ page, and exits with 1 if it is stale.
 import re
 import sys
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from annotated_types import Ge, Le
-from pydantic import ByteSize
+from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
 
 from hutch.settings.schema import FIELDS, Settings, environment_variable, repository_access, size_text
@@ -45,6 +45,9 @@ memory_bytes = "4GiB"
 network = ["docs.example.com", "*.files.example.com"]
 ```
 
+`hutch config init` writes this file with every setting, its description and its default, commented out, to be
+kept under version control; `--repo DIR` writes the file of a repository, and `--print` only prints.
+
 Sizes are written as a number of bytes or with a unit: `"512MiB"`, `"2GiB"`.
 
 ## Directories
@@ -69,6 +72,21 @@ absolute one is usually better.
 API keys and tokens are not settings. `hutch config set-secret anthropic_api_key` stores one
 encrypted in `vault.json`; its key is in `keys/vault.keys`, which only you can read. Back up both,
 in two separate places. `hutch config rotate-keys` changes the key.
+
+A secret may also stay where it is. Your own file or a variable (never a repository) names its source:
+
+```toml
+[secrets]
+anthropic_api_key = "file:/run/secrets/anthropic"  # read at each use
+github_token = "command:pass show github"          # without a shell, at most 10 s, kept for 60 s
+openai_api_key = "env:TEAM_OPENAI_KEY"             # of the process that needs it
+```
+
+A source is used instead of the vault; the variables of providers, such as `ANTHROPIC_API_KEY`, come before
+both. A source that is missing, empty, larger than 64 KiB or not text is an error where the secret is needed,
+and `hutch doctor` reports it. Values are redacted like those of the vault, and are in no log. The standard
+error of a command is discarded. `hutch config secrets` lists names and sources, never values. Tokens of
+single users are only in the vault.
 
 ## What a repository may do
 
@@ -112,20 +130,25 @@ def _kind(field: FieldInfo) -> str:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(annotation))
+    if get_origin(annotation) is dict:
+        return "table of lists"
     if get_origin(annotation) is tuple:
-        return "list of strings"
+        part = get_args(annotation)[0]
+        is_tables = isinstance(part, type) and issubclass(part, BaseModel)
+        return "list of tables" if is_tables else "list of strings"
     if annotation is bool:
         return "`true`, `false`"
-    text = str(annotation)
-    word = "size" if annotation is ByteSize else "whole number" if re.search(r"\bint\b", text) else "text"
+    text, is_size = str(annotation), annotation in (ByteSize, ByteSize | None)
+    words = {r"\bint\b": "whole number", r"\bfloat\b": "number"}
+    word = next((word for kind, word in words.items() if re.search(kind, text)), "text")
     marks = field.metadata
-    least = [f"at least {_number(mark.ge, annotation)}" for mark in marks if isinstance(mark, Ge)]
-    most = [f"at most {mark.le}" for mark in marks if isinstance(mark, Le) and annotation is not ByteSize]
-    return ", ".join([word, *least, *most])
-
-
-def _number(value: Any, annotation: object) -> str:
-    return size_text(value) if annotation is ByteSize else str(value)
+    least = [
+        f"at least {size_text(int(str(mark.ge))) if is_size else mark.ge}"
+        for mark in marks
+        if isinstance(mark, Ge)
+    ]
+    most = [f"at most {mark.le}" for mark in marks if isinstance(mark, Le) and not is_size]
+    return ", ".join(["size" if is_size else word, *least, *most])
 
 
 def _default(field: FieldInfo) -> str:
@@ -135,7 +158,7 @@ def _default(field: FieldInfo) -> str:
         return f"`{str(field.default).lower()}`"
     if isinstance(field.default, ByteSize):
         return f"`{size_text(field.default)}`"
-    return "none" if field.default == () else f"`{field.default}`"
+    return "none" if field.default in ((), {}) else f"`{field.default}`"
 
 
 def main() -> int:

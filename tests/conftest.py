@@ -10,9 +10,11 @@ import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
+import anyio.pytest_plugin
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hutch.domain.events import EVENT_TYPES
 from hutch.store.event_log import SqlLog, open_log
 from tests.examples import examples
 from tests.schema import place_database
@@ -23,6 +25,11 @@ settings.register_profile(
 )
 settings.load_profile("hutch")
 
+# Pydantic completes a kind of event at its first use. Hypothesis reads its fields before that, and would
+# make up values for `type`.
+for _kind in EVENT_TYPES.values():
+    _kind.model_rebuild()
+
 # The httpcore of tests looks for this at each request. None: it is missing, no directory needs a look.
 sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
@@ -32,7 +39,7 @@ STORIES = "tests/stories/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first. Tests that tests/outside.txt names cannot pass in a nested root."""
+    """Run the longest tests first. Tests that tests/outside.txt names cannot pass in a nested root."""
     items.sort(
         key=lambda item: (item.get_closest_marker("long") is None, not item.nodeid.startswith(STORIES))
     )
@@ -45,12 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection() -> None:
-    """Nearly nothing of what is made while tests are collected is garbage."""
+    """Nearly none of the objects that collecting tests creates are garbage."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What was loaded so far stays until the end: no later collection of garbage needs to look through it."""
+    """Exclude loaded modules from garbage collection: they stay until the end."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -91,9 +98,23 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
             )
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Begin each test with a task that was not cancelled.
+
+    While an asynchronous fixture of the session is open, such as the browser, all tests of a worker run in
+    one task. A task group of Python 3.11 whose child fails can leave that task marked as cancelled. Then
+    `asyncio.timeout` in a later test would raise CancelledError instead of TimeoutError.
+    """
+    task = getattr(anyio.pytest_plugin._current_runner, "_runner_task", None)
+    while task is not None and task.cancelling():
+        task.uncancel()
+    return (yield)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def default_signals() -> None:
-    """What tests start has default signals, also when the tests run under nohup or in the background.
+    """Give child processes default signals, also when the tests run under nohup or in the background.
 
     A child inherits what is ignored, but not what is caught. So a signal that this process ignores is caught
     instead, by a handler that does nothing: this process goes on as before.

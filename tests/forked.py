@@ -100,7 +100,7 @@ class Forked:
                 os.close(descriptor)
 
     def _descriptor(self, number: int, given: Any, text: bool, opened: list[int]) -> int:
-        """What becomes this standard descriptor; for a pipe, its other end becomes a file of ours."""
+        """The file for this standard descriptor; the other end of a pipe becomes a file of ours."""
         if given is None or given == subprocess.STDOUT:
             return number
         if given == subprocess.DEVNULL:
@@ -161,8 +161,8 @@ class Forked:
         printed, said = (self._reading.get(name) for name in ("stdout", "stderr"))
         return printed and printed.content, said and said.content
 
-    async def said(self, within_s: float = 90) -> tuple[bytes, bytes]:
-        """What it prints until its end; the event loop goes on meanwhile."""
+    async def output(self, within_s: float = 90) -> tuple[bytes, bytes]:
+        """Its output until its end; does not block the event loop."""
         return await asyncio.to_thread(self.communicate, timeout=within_s)
 
     def send_signal(self, number: int) -> None:
@@ -289,7 +289,7 @@ def _with_signals(ignored: list[str]) -> list[str]:
 
 
 def _may_be_forked(words: list[str], env: dict[str, str] | None) -> bool:
-    """Whether it would load the same modules, and one of its kind was started by `subprocess` before."""
+    """True if it would load the same modules, and one of its kind was started by `subprocess` before."""
     if env is None or not all(name.startswith(KNOWN) for name in env):
         return False
     match words[2:] if words[:2] == ON_A_TERMINAL else words:
@@ -305,7 +305,7 @@ def _may_be_forked(words: list[str], env: dict[str, str] | None) -> bool:
 
 
 def _is_first(what: str) -> bool:
-    """Whether no worker of this test run has asked for it before, as far as this one can know."""
+    """True if no worker of this test run has asked for it before, as far as this one can know."""
     if what in _known:
         return False
     _known.add(what)

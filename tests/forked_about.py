@@ -1,4 +1,4 @@
-"""A program that says what it finds itself to be: `python -m tests.forked_about WORD…`."""
+"""A program that prints its own environment: `python -m tests.forked_about WORD…`."""
 
 import atexit
 import json

@@ -29,7 +29,7 @@ class Place:
     environment: dict[str, str]
 
     def as_user(self, uid: int) -> list[str]:
-        """What to put before arguments for Python."""
+        """The words before the arguments for Python."""
         if uid == os.geteuid():
             return [self.python]
         return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", self.python]

@@ -1,4 +1,4 @@
-"""What `scripts/run_tests.py` needs from pytest: signs of life, and results that it can add up.
+"""A pytest plugin for `scripts/run_tests.py`: reports progress, and results that can be added up.
 
 A plugin: `-p tests.progress --progress-to FD --results FILE`. On a terminal, one line is rewritten
 in place; elsewhere a line is printed every half minute. A failure is named when it happens. The
@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Worker:
-    """Tells the process that started it which tests must run one at a time."""
+    """Reports the tests that must run one at a time to the process that started it."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._serial: list[str] = []
@@ -59,7 +59,7 @@ class Progress:
         self._began = time.monotonic()
         self._earlier: dict[str, float] = (config.cache and config.cache.get(DURATIONS, {})) or {}
         self._usual_s = sum(self._earlier.values()) / len(self._earlier) if self._earlier else 1.0
-        self._wanted: set[str] = set()
+        self._collected: set[str] = set()
         self._done: set[str] = set()
         self._tests: dict[str, dict[str, Any]] = {}
         self._serial: set[str] = set()
@@ -73,14 +73,14 @@ class Progress:
         self._ticking.start()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._wanted.update(item.nodeid for item in session.items)
+        self._collected.update(item.nodeid for item in session.items)
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         self._serial.update(serial(items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        self._wanted.update(ids)
+        self._collected.update(ids)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -90,7 +90,7 @@ class Progress:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.CollectReport | pytest.TestReport) -> Any:
-        """No dots; what is counted at the end stays as it is."""
+        """Print no dots; the summary at the end stays the same."""
         if report.failed:
             category = "failed" if report.when in ("call", "???") else "error"
             return category, "", category.upper()
@@ -128,7 +128,7 @@ class Progress:
         if self._config.cache:
             took = {name: test["s"] for name, test in self._tests.items()}
             self._config.cache.set(DURATIONS, self._earlier | took)
-        results = {"exit": int(exitstatus), "wanted": len(self._wanted), "serial": sorted(self._serial)}
+        results = {"exit": int(exitstatus), "wanted": len(self._collected), "serial": sorted(self._serial)}
         part = self._config.getoption("--results").with_suffix(".part")
         part.write_text(json.dumps(results | {"tests": self._tests}))
         part.rename(self._config.getoption("--results"))
@@ -150,7 +150,7 @@ class Progress:
     def _line(self) -> str:
         """Weighted by how long each test took the last time, since a few take most of it."""
         spent_s = time.monotonic() - self._began
-        wanted, done = set(self._wanted), set(self._done)
+        wanted, done = set(self._collected), set(self._done)
         if not wanted:
             return f"collecting tests, {clock(spent_s)}"
         failed = sum(test["outcome"] == "failed" for test in list(self._tests.values()))

@@ -24,7 +24,7 @@ class Saved:
 
 @contextmanager
 def saved(*directories: Path) -> Iterator[Saved]:
-    """What is in these directories now; nothing may use them while they are restored."""
+    """The present content of these directories; nothing may use them while they are restored."""
     with TemporaryDirectory(prefix="hutch-test-saved-") as copies:
         yield Saved(Path(copies), directories)
 

@@ -15,7 +15,7 @@ FILES = {
     "samples/one.yaml": "",
     "src/hutch/__init__.py": "",
     "src/hutch/cli/__init__.py": "",
-    "src/hutch/cli/main.py": "def main():\n    from hutch.cli.commands import TABLE",
+    "src/hutch/cli/console_script.py": "def main():\n    from hutch.cli.commands import TABLE",
     "src/hutch/cli/commands.py": "TABLE = ['hutch.cli.shell:app']",
     "src/hutch/cli/shell.py": "from hutch.jail import open_jail",
     "src/hutch/jail/__init__.py": "from hutch.jail.policy import Policy",
@@ -42,7 +42,7 @@ FILES = {
     "tests/house/test_pages.py": "PAGES = 'docs'",
     "tests/test_samples.py": "PLACE = 'samples'",
 }
-HOUSE = {"tests/house/test_pages.py"}
+RULES = {"tests/house/test_pages.py"}
 ALL = sorted(name for name in FILES if Path(name).name.startswith("test_"))
 
 
@@ -94,19 +94,19 @@ def change(root: Path, name: str) -> Affected:
     ],
 )
 def test_a_change_affects_what_depends_on_it(root: Path, name: str, tests: set[str]) -> None:
-    assert set(change(root, name).tests) == {f"tests/{each}" for each in tests} | HOUSE
+    assert set(change(root, name).tests) == {f"tests/{each}" for each in tests} | RULES
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock", "tests/conftest.py", "src/hutch/__init__.py"])
 def test_what_could_affect_anything_affects_all(root: Path, name: str) -> None:
     loads_hutch = {each for each in ALL if "hutch" in FILES[each] or "victim" in FILES[each]}
-    expected = loads_hutch | HOUSE if name.startswith("src/") else set(ALL)
+    expected = loads_hutch | RULES if name.startswith("src/") else set(ALL)
     assert set(change(root, name).tests) == expected
 
 
-def test_a_module_that_was_deleted_affects_all_and_a_test_only_the_house(root: Path) -> None:
+def test_a_deleted_module_affects_all_tests_and_a_deleted_test_only_the_house_rules(root: Path) -> None:
     (root / "tests/store/test_log.py").unlink()
-    assert set(affected(root, changed_files(root)).tests) == HOUSE
+    assert set(affected(root, changed_files(root)).tests) == RULES
     (root / "tests/jail/walls.py").unlink()
     assert affected(root, changed_files(root)).tests == [
         name for name in ALL if name != "tests/store/test_log.py"
@@ -135,7 +135,7 @@ def test_a_branch_that_is_not_there_is_named(root: Path) -> None:
         changed_files(root, "trunk")
 
 
-def test_the_reason_is_told_with_counts(root: Path) -> None:
+def test_the_reason_has_counts(root: Path) -> None:
     assert change(root, "src/hutch/jail/policy.py").why == [
         "src/hutch/jail/policy.py: 2 test modules",
         "tests/house/: 1, because they read every file",

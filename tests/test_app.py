@@ -23,8 +23,8 @@ def test_the_defaults_of_the_settings_are_those_of_the_profiles() -> None:
     ]
 
 
-def test_tests_get_the_memory_of_their_profile_by_default() -> None:
-    assert Settings().tests.memory_bytes == TEST.limits.memory_bytes
+def test_tests_get_half_of_the_memory_of_their_jail_by_default() -> None:
+    assert Settings().tests.memory_bytes == Settings().jail.memory_bytes // 2
 
 
 def test_agents_get_what_is_set() -> None:

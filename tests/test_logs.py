@@ -32,7 +32,7 @@ def logging_as_it_was() -> Iterator[None]:
 
 
 class Written(io.StringIO):
-    """What was written, as a file or as a terminal."""
+    """The written log, as a file or as a terminal."""
 
     def __init__(self, *, terminal: bool = False) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def test_lines_below_the_level_are_not_written() -> None:
     assert [line["event"] for line in written.json()] == ["loud"]
 
 
-def test_other_libraries_are_heard_from_warning_up_and_more_when_debugging() -> None:
+def test_other_libraries_log_from_warning_up_and_more_when_debugging() -> None:
     written = configured()
     logging.getLogger("library").info("chatter")
     logging.getLogger("library").warning("heard")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.model_selection import access, choose_model, keys, redactor
+from hutch.app.model_selection import access, models_of, redactor, user_keys
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import RetryPolicy
@@ -34,22 +34,37 @@ def keep(found: LoadedSettings, **secrets: str) -> None:
 
 def test_keys_come_from_the_environment_and_else_from_the_vault(home: Path) -> None:
     found = loaded(home)
-    assert keys(found, {}) == {}
+    assert access(found, {}).keys == {}
     keep(
         found, anthropic_api_key="kept-anthropic", openai_api_key="kept-openai\n", github_token="kept-github"
     )
     environment = {
-        "ANTHROPIC_API_KEY": " told-anthropic\n",
-        "GOOGLE_API_KEY": "told-google",
+        "ANTHROPIC_API_KEY": " env-anthropic\n",
+        "GOOGLE_API_KEY": "env-google",
         "OPENAI_API_KEY": "",
     }
-    assert keys(found, environment) == {
-        "anthropic_api_key": "told-anthropic",
+    assert access(found, environment).keys == {
+        "anthropic_api_key": "env-anthropic",
         "openai_api_key": "kept-openai",
-        "gemini_api_key": "told-google",
+        "gemini_api_key": "env-google",
     }
-    both = {"GEMINI_API_KEY": "told-gemini", "GOOGLE_API_KEY": "told-google"}
-    assert keys(found, both)["gemini_api_key"] == "told-gemini"
+    both = {"GEMINI_API_KEY": "env-gemini", "GOOGLE_API_KEY": "env-google"}
+    assert access(found, both).keys["gemini_api_key"] == "env-gemini"
+
+
+def test_the_source_of_each_key_is_known(home: Path) -> None:
+    found = loaded(home, "[secrets]\nopenai_api_key = 'env:MINE'\n")
+    keep(found, anthropic_api_key="kept-anthropic", gemini_api_key="kept-gemini")
+    user_keys(found).set("usr_ada", "gemini", "adas-gemini")
+    environment = {"MINE": "named-openai", "ANTHROPIC_API_KEY": "env-anthropic"}
+    sources = {name: source.name for name, source in access(found, environment).key_sources.items()}
+    assert sources == {
+        "anthropic_api_key": "from the environment variable ANTHROPIC_API_KEY",
+        "openai_api_key": "that the setting secrets.openai_api_key names",
+        "gemini_api_key": "from the vault",
+    }
+    own = access(found, {}, user_id="usr_ada").key_sources
+    assert (own["gemini_api_key"].name, own["anthropic_api_key"].name) == ("of your own", "from the vault")
 
 
 def test_the_environment_names_an_organization_for_openai_alone(home: Path) -> None:
@@ -62,13 +77,13 @@ def test_every_key_is_known_to_the_redactor(home: Path) -> None:
     found = loaded(home)
     keep(found, anthropic_api_key="kept-anthropic", github_token="kept-github")
     environment = {
-        "ANTHROPIC_API_KEY": "told-anthropic\n",
-        "GEMINI_API_KEY": "told-gemini",
-        "GOOGLE_API_KEY": "told-google",
-        "GITHUB_TOKEN": "told-github",
-        "GH_ENTERPRISE_TOKEN": "told-enterprise",
+        "ANTHROPIC_API_KEY": "env-anthropic\n",
+        "GEMINI_API_KEY": "env-gemini",
+        "GOOGLE_API_KEY": "env-google",
+        "GITHUB_TOKEN": "env-github",
+        "GH_ENTERPRISE_TOKEN": "env-enterprise",
     }
-    text = "kept-anthropic kept-github told-anthropic told-gemini told-google told-github told-enterprise ."
+    text = "kept-anthropic kept-github env-anthropic env-gemini env-google env-github env-enterprise ."
     assert redactor(found, environment).redact(text) == "[redacted:secret] " * 7 + "."
 
 
@@ -120,7 +135,9 @@ async def test_the_model_that_was_named(home: Path, monkeypatch: pytest.MonkeyPa
     async with playing(Act(ANTHROPIC.reply("Done.", ()))) as wire:
         found = loaded(home, f'[models]\nanthropic_base_url = "{wire.url}"\n')
         keep(found, anthropic_api_key=KEY)
-        model, choice = await choose_model(found, "anthropic:claude-test", record=tmp_path / "tape.json")
+        model, choice = await models_of(found).choose(
+            "anthropic:claude-test", tmp_path / "tape.json", "", redactor(found)
+        )
         assert (await reply(model)).text == "Done."
     assert (choice.name, choice.reason) == ("anthropic:claude-test", "requested explicitly")
     assert load_cassette(tmp_path / "tape.json").replies[0].text == "Done."
@@ -128,12 +145,14 @@ async def test_the_model_that_was_named(home: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.anyio
-async def test_nobody_to_ask_is_told_by_a_script(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_provider_the_script_explains_that(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("ANTHROPIC", "OPENAI", "GEMINI", "GOOGLE", "OPENAI_COMPATIBLE"):
         monkeypatch.delenv(f"{name}_API_KEY", raising=False)
     found = loaded(home, '[models]\nollama_base_url = "http://127.0.0.1:1"\n')
-    model, choice = await choose_model(found, None)
+    model, choice = await models_of(found).choose(None, None, "", redactor(found))
     assert choice.name == f"scripted:{OFFLINE}"
     assert "no model is connected" in (await reply(model)).text
     with pytest.raises(Denied, match="There is no key for gemini"):
-        await choose_model(found, "gemini:x")
+        await models_of(found).choose("gemini:x", None, "", redactor(found))

@@ -1,4 +1,4 @@
-"""Who wins, what is refused and how it is said; and how little a repository can do."""
+"""The precedence of settings, errors for invalid ones, and the limits of a repository's file."""
 
 import os
 import pwd
@@ -76,7 +76,7 @@ def test_flag_beats_environment_beats_user_file_beats_repository_beats_default(p
 
 
 def test_layers_meet_inside_a_section(place: Place) -> None:
-    place.user_file.write_text("[jail]\nprocesses = 100\nopen_files = 200\n")
+    place.user_file.write_text("[jail]\nprocesses = 100\nopen_files = 290\n")
     jail = place.load({"jail": {"command_timeout_s": 5}}, HUTCH_JAIL__OPEN_FILES="300").settings.jail
     assert (jail.processes, jail.open_files, jail.command_timeout_s, jail.tmp_bytes) == (100, 300, 5, GIB)
 
@@ -341,6 +341,10 @@ def test_a_repository_sets_free_settings(place: Place) -> None:
             "tests.command to 'a\\u202eb', ignored: it should be a command without control",
         ),
         ('tests.command = "  "', "tests.command to '  ', ignored: it should be a command."),
+        ('tests.report = "../r.xml"', "tests.report to '../r.xml', ignored: it should be a path or pattern"),
+        ('tests.report = "/etc/passwd"', "tests.report to '/etc/passwd', ignored: it should be a path or"),
+        ('tests.report = "$(id).xml"', "tests.report to '$(id).xml', ignored: it should be a path or"),
+        ("tests.auto = true", "tests.auto"),
         ("jail = 1", "jail to 1, ignored: there is no such setting."),
         ('"\\u001b[2J\\n" = 1', "'\\x1b[2J\\n' to 1, ignored: there is no such setting."),
         ('api_key = "hunter22"', "api_key to a value that is not shown, ignored: there is no such setting."),

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.events import CommandStarted, Event
@@ -37,7 +38,7 @@ CASSETTE = replies(
     ),
     {"calls": [call("finish", title="Done")]},
 )
-WISHES = SetupOptions({"a.txt": b"hello\n"}, CASSETTE)
+REQUESTS = SetupOptions({"a.txt": b"hello\n"}, CASSETTE)
 
 
 def die() -> None:
@@ -55,20 +56,20 @@ class Countdown:
         if self.left < 0:
             die()
 
-    async def hear(self, events: Sequence[Event]) -> None:
+    async def on_events(self, events: Sequence[Event]) -> None:
         for _ in events:
             self()
 
 
 async def run(home: Path, moment: str, number: int) -> None:
-    async with open_setup(home, WISHES) as setup:
+    async with open_setup(home, REQUESTS) as setup:
         (home / SESSION).write_text(setup.recorder.session_id)
         count = Countdown(number)
         match moment:
             case "stream":
                 setup = replace(setup, on_delta=count)
             case "written":
-                setup.recorder.listeners.append(count.hear)
+                setup.recorder.listeners.append(count.on_events)
             case "tool":
                 setup.context.shells.listeners.append(
                     lambda event: count() if type(event).__name__ == CommandStarted.__name__ else None
@@ -86,9 +87,9 @@ class Deadly:
     def __init__(self, setup: RunSetup, count: Countdown) -> None:
         self._log, self._count = setup.recorder.log, count
 
-    async def append(self, session_id: str, events: Sequence[Event]) -> object:
+    async def append(self, session_id: str, events: Sequence[Event], **options: Any) -> object:
         self._count()
-        return await self._log.append(session_id, events)  # type: ignore[arg-type]
+        return await self._log.append(session_id, events, **options)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

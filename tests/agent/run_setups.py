@@ -13,6 +13,8 @@ from hutch.agent.persona import load_persona
 from hutch.agent.persona_and_tools import equip
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.session_recorder import Recorder
+from hutch.agent.testing.repository_tests import SuiteOptions
+from hutch.agent.testing.session_test_runs import SessionTests
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Ask, Context, ToolResult
 from hutch.agent.tools.tool_registry import ToolRegistry
@@ -22,11 +24,12 @@ from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
+from hutch.domain.starter_files import StarterFile
 from hutch.flows.run_lookup import read_log
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import start_jail
 from hutch.jail.policy import AGENT, Policy
-from hutch.jail.shell.shells import Shells
+from hutch.jail.shell.shared_shells import Shells
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import (
     CallArguments,
@@ -41,7 +44,7 @@ from hutch.llm.interface import (
 )
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted import ScriptedModel
-from hutch.sessions.activity import Activity
+from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.store.event_log import open_log
 from hutch.workspace.preparation.builder import prepare
@@ -95,7 +98,7 @@ async def open_setup(
     place = Home(home / "data")
     again = session_id is not None
     if not again:
-        await prepare(place, "ws", dict(options.files), git=GIT)
+        await prepare(place, "ws", starter_files(options.files), git=GIT)
     opened = await open_workspace(place, "ws")
     redactor = Redactor(options.secrets)
     async with (
@@ -134,7 +137,8 @@ async def open_setup(
                     redactor=redactor,
                     ask=options.ask,
                     working=activity.working,
-                    test_command=options.test_command,
+                    suite_options=SuiteOptions(command=options.test_command),
+                    tests=SessionTests(recorder, log),
                 ),
                 limits=options.limits,
                 policy=persona.policy,
@@ -167,12 +171,16 @@ class ToolEnv:
         return await self.toolbox.use(tool, arguments, self.context)
 
 
+def starter_files(files: Mapping[str, bytes]) -> dict[str, StarterFile]:
+    return {path: StarterFile(content) for path, content in files.items()}
+
+
 @asynccontextmanager
 async def open_tool_env(
     home: Path, files: Mapping[str, bytes], *, policy: Policy = AGENT, **arguments: Any
 ) -> AsyncIterator[ToolEnv]:
     place = Home(home / "data")
-    await prepare(place, "ws", dict(files), git=GIT)
+    await prepare(place, "ws", starter_files(files), git=GIT)
     opened = await open_workspace(place, "ws")
     async with open_mounted(place, opened, place.workspace("ws"), GIT) as workspace:
         jail = await start_jail(workspace.place, policy)

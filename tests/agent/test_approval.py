@@ -63,7 +63,7 @@ async def test_without_a_user_an_ask_is_denied_with_a_reason(tmp_path: Path) -> 
         log, returned = await run_to_end(setup)
     assert not returned[0].ok
     assert returned[0].text.startswith(
-        "This needs a user's approval (ask bash git push), and no user is here to give it."
+        "This needs a user's approval (ask bash git push; persona engineer), and no user is here to give it."
     )
     assert not any(event.type == "command.started" for event in log)
 
@@ -201,7 +201,9 @@ async def test_a_deny_is_never_asked_about(tmp_path: Path) -> None:
     async with open_setup(tmp_path, options) as setup:
         _, returned = await run_to_end(setup)
     assert person.asked == []
-    assert returned[0].text.startswith("A rule denies this: deny bash git push. Find another way")
+    assert returned[0].text.startswith(
+        "A rule denies this: deny bash git push (persona engineer). Find another way"
+    )
 
 
 async def test_a_failing_question_fails_the_run_with_its_message(tmp_path: Path) -> None:
@@ -364,7 +366,7 @@ async def test_a_search_does_not_show_files_that_need_approval(tmp_path: Path) -
     options = SetupOptions(files, replies({"calls": looks}, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
         _, returned = await run_to_end(setup)
-    assert returned[0].text == "a"
+    assert returned[0].text == "a\n(Left out: the files that `ask grep secrets/**` excludes.)"
     assert returned[1].text.startswith("secrets/key.txt")
 
 

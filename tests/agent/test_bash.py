@@ -18,7 +18,7 @@ async def test_the_shell_keeps_its_directory_and_variables(tmp_path: Path) -> No
     async with open_tool_env(tmp_path, {"sub/a": b""}) as env:
         await env.use("bash", command="cd sub; x=3; f() { echo f$1; }")
         result = await env.use("bash", command="pwd; f $x; echo oops >&2; (exit 3)")
-    assert (result.text, result.ok) == ("/workspace/sub\nf3\noops\n[Exit code 3.]", True)
+    assert (result.text, result.ok) == ("/workspace/sub\nf3\n[stderr]\noops\n[Exit code 3.]", True)
     assert result.data == {
         "signal": None,
         "exit_code": 3,
@@ -55,14 +55,14 @@ async def test_long_output_is_shown_by_both_ends_and_saved_to_a_file(tmp_path: P
         result = await env.use("bash", command="echo first; seq 100000; echo last >&2")
         assert len(result.text) < SHOWN_CHARS + 300
         assert result.data["truncated"]
-        assert result.text.startswith("first\n1\n2\n") and result.text.endswith("\n100000\nlast")
+        assert result.text.startswith("first\n1\n2\n") and result.text.endswith("\n100000\n[stderr]\nlast")
         assert "characters omitted; all of it is in /tmp/hutch-output-1.txt" in result.text
         again = await env.use("bash", command="f=/tmp/hutch-output-1.txt; sed -n 50001p $f; wc -l < $f")
         # A trap in the place of the next one is not followed.
         await env.use("bash", command="ln -s /workspace/a /tmp/hutch-output-2.txt; echo x > a")
         await env.use("bash", command="seq 100000")
         replaced = await env.use("bash", command="cat a; test -L /tmp/hutch-output-2.txt || echo replaced")
-    assert again.text == "50000\n100001"
+    assert again.text == "50000\n100002"
     assert replaced.text == "x\nreplaced"
 
 
@@ -125,7 +125,7 @@ async def test_a_long_command_continues_in_the_background_and_can_be_read_and_ki
         ended = await env.use("bash_kill", id=id_)
         assert (ended.text, ended.ok) == (f"{id_} was killed.", True)
         last = await env.use("bash_output", id=id_)
-        assert "ended by signal 9" in last.text and not last.data["running"]
+        assert "ended by signal KILL" in last.text and not last.data["running"]
         again = await env.use("bash_kill", id=id_)
         assert again.text == f"{id_} has already ended."
         free = await env.use("bash", command="echo free")
@@ -147,7 +147,7 @@ async def test_output_in_the_background_comes_once_and_with_the_exit_code(tmp_pa
 
 
 async def test_a_signal_reaches_a_background_command(tmp_path: Path) -> None:
-    command = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+    command = "trap 'echo terminated; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     async with open_tool_env(tmp_path, {"a": b""}) as env:
         began = (await env.use("bash", command=command, yield_s=0)).data
         id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it may be printed already
@@ -155,7 +155,7 @@ async def test_a_signal_reaches_a_background_command(tmp_path: Path) -> None:
             seen += (await env.use("bash_output", id=id_, wait_s=0.1)).data["output"]
         sent = await env.use("bash_kill", id=id_, signal="TERM")
         result = await env.use("bash_output", id=id_, wait_s=60)
-    assert sent.text.startswith(f"SIGTERM was sent to {id_}, which ")
+    assert sent.text.startswith(f"TERM was sent to {id_}, which ")
     assert not result.data["running"]
 
 
@@ -166,7 +166,7 @@ async def test_a_signal_ends_a_loop_without_terminal_messages(tmp_path: Path) ->
         await env.use("bash_kill", id=id_, signal="TERM")
         ended = await env.use("bash_output", id=id_, wait_s=60)
         left = await env.use("bash", command="pgrep -x sleep || echo none")
-    assert (ended.data["running"], "ended by signal 15" in ended.text) == (False, True)
+    assert (ended.data["running"], "ended by signal TERM" in ended.text) == (False, True)
     assert "tcsetattr" not in ended.text and "[1]" not in ended.text
     assert left.text.startswith("none")
 
@@ -219,6 +219,18 @@ async def test_a_silent_command_is_killed_after_the_timeout_of_the_settings(tmp_
         "Give a timeout_s, or start a server with &.]"
     )
     assert after.text.startswith("none")
+
+
+async def test_at_the_limit_of_all_commands_no_larger_timeout_is_advised(tmp_path: Path) -> None:
+    policy = replace(AGENT, limits=replace(AGENT.limits, command_total_s=1))
+    async with open_tool_env(tmp_path, {"a": b""}, policy=policy) as env:
+        results = [
+            await env.use("bash", command="sleep 600", timeout_s=300),
+            await env.use("exec", argv=["sleep", "600"], timeout_s=300),
+        ]
+    for result in results:
+        assert "1 s, the most that any command may take (jail.command_total_s)" in result.text
+        assert "Give a larger timeout_s" not in result.text
 
 
 async def test_a_silent_command_in_the_background_is_killed_too(tmp_path: Path) -> None:
@@ -289,7 +301,88 @@ async def test_a_command_that_survives_a_signal_is_reported_with_a_hint(tmp_path
         id_ = (await env.use("bash", command=command, yield_s=0)).data["id"]
         await env.use("bash", command="until test -e ready; do sleep 0.05; done")
         sent = await env.use("bash_kill", id=id_, signal="TERM")
-        assert sent.text == f"SIGTERM was sent to {id_}, which still runs; use KILL to end it."
+        assert sent.text == f"TERM was sent to {id_}, which still runs; use KILL to end it."
         assert sent.data == {"id": id_, "running": True}
         ended = await env.use("bash_kill", id=id_, signal="KILL")
         assert (ended.text, ended.data["running"]) == (f"{id_} was killed.", False)
+
+
+async def test_the_processes_that_a_command_left_are_ended_by_its_id(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        left = await env.use("bash", command="sleep 300 & echo $!")
+        id_, pid = left.data["id"], left.data["stdout"].strip()
+        assert f"by a signal to {id_}" in left.text
+        sent = await env.use("bash_kill", id=id_, signal="TERM")
+        assert sent.text == f"TERM was sent to the processes that {id_} left running."
+        gone = await env.use(
+            "bash", command=f"while kill -0 {pid} 2>/dev/null; do sleep 0.05; done; echo gone"
+        )
+        assert gone.data["stdout"] == "gone\n"
+        assert (await env.use("bash_kill", id=id_)).text == f"{id_} has already ended."
+
+
+async def test_processes_that_a_command_left_without_output_are_ended_by_its_id(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        await env.use("bash", command="(sleep 301 >/dev/null 2>&1 &)")
+        left = await env.use("bash", command="(sleep 302 >/dev/null 2>&1 &)")
+        id_ = left.data["id"]
+        assert (
+            f"Processes that it started still run. End them with kill, or by a signal to {id_}." in left.text
+        )
+        await env.use("bash_kill", id=id_)
+        seen = "until ! pgrep -f 'sleep 30[2]'; do sleep 0.05; done; pgrep -cf 'sleep 30[1]'"
+        assert (await env.use("bash", command=seen)).data["stdout"].splitlines()[-1] == "1"
+        assert (await env.use("bash_kill", id=id_)).text == f"{id_} has already ended."
+        brief = await env.use("bash", command="true")
+        assert brief.data["id"] is None
+
+
+async def test_standard_error_is_marked_also_when_it_is_alone(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        alone = await env.use("bash", command="echo oops >&2")
+        without = await env.use("bash", command="echo fine")
+    assert (alone.text, without.text) == ("[stderr]\noops", "fine")
+
+
+async def test_half_a_character_or_escape_is_not_repeated_by_the_next_read(tmp_path: Path) -> None:
+    steps = ["printf 'a long line: caf\\303'", "printf '\\251 and \\033[3'", "printf '1mred\\n'"]
+    wait = "; until test -e go{}; do sleep 0.02; done; "
+    command = "".join(f"{step}{wait.format(number)}" for number, step in enumerate(steps)) + "true"
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        began = (await env.use("bash", command=command, yield_s=0)).data
+        seen = [began["stdout"]]
+        for number, end in enumerate(("caf", "and ", "red")):
+            while end not in "".join(seen):
+                seen.append((await env.use("bash_output", id=began["id"], wait_s=0.1)).data["output"])
+            await env.use("write_file", path=f"go{number}", content="")
+    assert "".join(seen).strip() == "a long line: café and red"
+
+
+async def test_a_line_that_was_overwritten_is_shown_as_it_is_now(tmp_path: Path) -> None:
+    command = "printf 'done: 10%%'; until test -e go; do sleep 0.02; done; printf '\\rdone: 20%%\\n'"
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        began = (await env.use("bash", command=command, yield_s=0)).data
+        seen = began["stdout"]
+        while "10%" not in seen:
+            seen += (await env.use("bash_output", id=began["id"], wait_s=0.1)).data["output"]
+        await env.use("write_file", path="go", content="")
+        rest = await env.use("bash_output", id=began["id"], wait_s=60)
+    assert rest.data["output"] == "done: 20%"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "while true; do sleep 1; done",
+        "while true; do :; done",
+        "f() { until false; do sleep 0.01 | cat; done; }; f",
+        "while true; do (trap '' TERM; sleep 0.2); done",
+        "trap '' TERM; while true; do sleep 0.2; done",
+    ],
+)
+async def test_term_ends_a_loop_and_not_only_its_current_child(tmp_path: Path, command: str) -> None:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        id_ = (await env.use("bash", command=command, yield_s=0)).data["id"]
+        await env.use("bash_kill", id=id_, signal="sigterm")
+        ended = await env.use("bash_output", id=id_, wait_s=60)
+    assert not ended.data["running"]

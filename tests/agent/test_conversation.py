@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutch.agent.conversation import Conversation
-from hutch.agent.model_reply import as_read_back
+from hutch.agent.model_call import as_read_back
 from hutch.agent.run_setup import UserMessage
 from hutch.domain import events
 from hutch.domain.errors import LimitReached

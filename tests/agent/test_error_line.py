@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.agent.testing.error_line import LINE_CHARS, error_line
-from hutch.agent.testing.report import NO_PYTEST, NOT_THERE, Counts, Failure, Report
+from hutch.agent.testing.results import NO_PYTEST, NOT_THERE, Counts, Failure, Report
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,11 @@ async def test_a_failing_test_is_fixed(tmp_path: Path) -> None:
     types = [event.type for event in log if event.type != "snapshot.taken"]
     assert types == [
         *("session.opened", "step.reached", "run.started", "model.replied"),
-        *("tool.called", "tests.run", "tool.returned", "tool.called", "tool.returned", "model.replied"),
+        *("tool.called", "tests.started", "tests.run", "tool.returned"),
+        *("tool.called", "tool.returned", "model.replied"),
         *("tool.called", "file.changed", "tool.returned", "model.replied"),
-        *("tool.called", "tests.run", "tool.returned", "model.replied", "tool.called", "tool.returned"),
+        *("tool.called", "tests.started", "tests.run", "tool.returned", "model.replied"),
+        *("tool.called", "tool.returned"),
         "run.ended",
     ]
 
@@ -64,8 +66,15 @@ async def test_the_tests_decide_the_outcome(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("edit_file", **wrong)]}, FINISH)
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         finished = await begin(setup, "run_1", "Make the test pass.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert finished.ended.outcome == "tests_failing"
     assert finished.tests is not None and "1 failed" in finished.tests.text()
+    # The user and the model read which tests fail.
+    assert finished.ended.reason == "1 test fails: test_adding.Adding.test_add."
+    (ran,) = [event for event in log if isinstance(event, events.RanTests)]
+    assert (ran.cause, ran.by, ran.run_id) == ("delivery", "hutch", "run_1")
+    (message,) = [event for event in log if isinstance(event, events.MessageSent)]
+    assert message.author == "hutch" and "FAILED test_adding.Adding.test_add" in message.text
 
 
 WRITES = b"import unittest\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        pass\n\n"
@@ -354,7 +363,7 @@ async def test_a_message_during_finish_reaches_the_model(tmp_path: Path) -> None
 async def test_waiting_for_a_user_does_not_count_as_working_time(tmp_path: Path) -> None:
     waited_s = 0.0
 
-    async def slow(question: str, _: str) -> str:
+    async def slow(question: str, call_id: str, choices: Sequence[str]) -> str:
         nonlocal waited_s
         began = time.monotonic()
         await asyncio.sleep(limit_s)
@@ -382,7 +391,7 @@ async def test_waiting_for_a_user_does_not_count_as_working_time(tmp_path: Path)
 async def test_a_run_killed_after_an_answer_uses_the_answer(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("ask_user", question="Tabs?")]}, {"text": "Spaces, then."})
 
-    async def answer(text: str, _: str) -> str:
+    async def answer(text: str, call_id: str, choices: Sequence[str]) -> str:
         asked = events.QuestionAsked(call_id="ask_1", text=text)
         await log_of[0].append([asked, events.QuestionAnswered(call_id="ask_1", text="No.", by="usr_1")])
         return "No."

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.persona import REPOSITORY_FOLDER, Persona, ReadFile, built_in, load_persona
+from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, RunLimits
 
-TOOLS = (
-    *("read_file", "write_file", "edit_file", "apply_patch", "glob", "grep"),
-    *("bash", "bash_output", "bash_kill", "run_tests", "ask_user", "finish"),
-)
+TOOLS = built_in_tools().names
 
 
 def repository(name: str, text: str) -> ReadFile:
@@ -82,6 +80,27 @@ def test_a_repositorys_invalid_file_narrows_nothing_and_is_reported() -> None:
     persona = load("engineer", repository("engineer", "---\ntools: [\n---\n"))
     assert persona.tools == TOOLS
     assert "cannot be used" in persona.from_repository
+    (ignored,) = persona.ignored
+    assert ignored.startswith("'.hutch/personas/engineer.md' is ignored: The front matter of persona")
+
+
+def test_parts_of_a_repositorys_file_without_effect_are_named() -> None:
+    text = """---
+model: openai:x
+effort: high
+tools: [bash, telepathy]
+policy: {rules: [allow bash, deny bash rm]}
+---
+"""
+    path = "'.hutch/personas/engineer.md'"
+    own = "a repository may not set it; set it in your own persona if you want it."
+    assert load("engineer", repository("engineer", text)).ignored == (
+        f"{path} sets model to 'openai:x', ignored: {own}",
+        f"{path} sets effort to 'high', ignored: {own}",
+        f"{path} has the rule 'allow bash', ignored: a repository may only ask or deny.",
+        f"{path} names tools that do not exist: telepathy.",
+    )
+    assert load("engineer", repository("engineer", "Use tabs.")).ignored == ()
 
 
 @pytest.mark.parametrize(

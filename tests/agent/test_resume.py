@@ -12,7 +12,7 @@ import pytest
 from hutch.agent.conversation import INTERRUPTED
 from hutch.domain.events import Entry, ModelReplied, RunEnded, ToolCalled, ToolReturned
 from hutch.flows.run_execution.agent_work import resume_run
-from tests.agent.killed import SESSION, TURNS, WISHES
+from tests.agent.killed import REQUESTS, SESSION, TURNS
 from tests.agent.run_setups import entries, open_setup
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, run
@@ -36,7 +36,7 @@ async def kill_and_resume(home: Path, moment: str, number: int) -> bool:
     if not (home / SESSION).exists():
         return False  # too early: there is no log yet
     session_id = (home / SESSION).read_text()
-    async with open_setup(home, WISHES, session_id) as setup:
+    async with open_setup(home, REQUESTS, session_id) as setup:
         log = await entries(setup.recorder)
         if not any(entry.event.type == "run.started" for entry in log):
             return False

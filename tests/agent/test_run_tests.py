@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.testing.report import SHOWN_CHARS, is_missing
-from hutch.agent.testing.runner_detection import Runner, detect, with_words
+from hutch.agent.testing.repository_tests import SuiteOptions
+from hutch.agent.testing.results import SHOWN_CHARS, is_missing
+from hutch.agent.testing.runner import Runner, with_words
+from hutch.agent.testing.runner_detection import detect
+from hutch.agent.testing.selection import Selection, select
 from hutch.agent.testing.test_run import OUTPUT, run_tests
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
@@ -184,10 +187,23 @@ async def test_tests_over_their_timeout_keep_their_output(tmp_path: Path) -> Non
     ],
 )
 async def test_a_command_from_the_settings(tmp_path: Path, command: str, first: str, ok: bool) -> None:
-    async with open_tool_env(tmp_path, BROKEN, test_command=command) as env:
+    async with open_tool_env(tmp_path, BROKEN, suite_options=SuiteOptions(command=command)) as env:
         result = await env.use("run_tests")
     assert result.text.startswith(first)
     assert (result.data["tests"]["ok"], result.data["tests"]["command"]) == (ok, command)
+
+
+@anyio
+async def test_the_model_reads_which_suite_was_not_run(tmp_path: Path) -> None:
+    files = {
+        "Cargo.toml": b"",
+        "test_a.py": b"import unittest\nclass A(unittest.TestCase):\n    def test_a(self): pass\n",
+    }
+    async with open_tool_env(tmp_path, files) as env:
+        result = await env.use("run_tests")
+    assert result.text.startswith("1 passed. Not run, since the runner is missing: cargo test.\n")
+    assert "cargo test: cargo is needed to run these tests." in result.text
+    assert result.data["tests"]["ok"] and "cargo is needed" in result.data["tests"]["reason"]
 
 
 NEEDS_MEMORY = "python3 -c 'bytearray(800 << 20); print(1)'"
@@ -195,19 +211,40 @@ NEEDS_MEMORY = "python3 -c 'bytearray(800 << 20); print(1)'"
 
 @anyio
 async def test_the_limit_of_memory_is_a_setting_and_is_named(tmp_path: Path) -> None:
-    async with open_tool_env(tmp_path, BROKEN, test_command=NEEDS_MEMORY, test_memory_bytes=64 << 20) as env:
+    async with open_tool_env(
+        tmp_path, BROKEN, suite_options=SuiteOptions(command=NEEDS_MEMORY, memory_bytes=64 << 20)
+    ) as env:
         result = await env.use("run_tests")
-        env.context = replace(env.context, test_memory_bytes=1 << 30)
+        env.context = replace(
+            env.context, suite_options=SuiteOptions(command=NEEDS_MEMORY, memory_bytes=1 << 30)
+        )
         enough = await env.use("run_tests")
-    output = "Memory ran out. The limit is tests.memory_bytes (64 MiB for each process): use less, or let the"
-    assert output in result.text and "MemoryError" in result.text
+    output = "Memory ran out. The limit is tests.memory_bytes (64 MiB for all processes together): use less"
+    assert output in result.text
     assert result.data["tests"]["reason"].startswith(output)
     assert enough.data["tests"]["ok"]
 
 
 @anyio
+async def test_the_limit_of_memory_is_named_for_node_too(tmp_path: Path) -> None:
+    eats = (
+        b"const kept = [];\nrequire('node:test')('eats', () => {\n"
+        b"  for (let i = 0; i < 90; i++) kept.push(Buffer.alloc(10 << 20, 1));\n});\n"
+    )
+    files = {"package.json": NODE["package.json"], "a.test.js": eats}
+    async with open_tool_env(
+        tmp_path, files, policy=WITH_NODE, suite_options=SuiteOptions(memory_bytes=128 << 20)
+    ) as env:
+        result = await env.use("run_tests")
+    output = "Memory ran out. The limit is tests.memory_bytes (128 MiB for all processes together): use less"
+    assert result.data["tests"]["reason"].startswith(output), (result.text, result.data)
+
+
+@anyio
 async def test_memory_in_the_output_of_tests_that_pass_is_no_problem(tmp_path: Path) -> None:
-    async with open_tool_env(tmp_path, BROKEN, test_command="echo MemoryError was raised") as env:
+    async with open_tool_env(
+        tmp_path, BROKEN, suite_options=SuiteOptions(command="echo MemoryError was raised")
+    ) as env:
         result = await env.use("run_tests")
     assert result.data["tests"]["ok"] and "Memory ran out" not in result.text
 
@@ -215,7 +252,7 @@ async def test_memory_in_the_output_of_tests_that_pass_is_no_problem(tmp_path: P
 @anyio
 async def test_a_commands_output_is_saved(tmp_path: Path) -> None:
     command = "printf '\\033[31mfirst\\033[0m\\n'; seq 5000; echo last; false"
-    async with open_tool_env(tmp_path, BROKEN, test_command=command) as env:
+    async with open_tool_env(tmp_path, BROKEN, suite_options=SuiteOptions(command=command)) as env:
         result = await env.use("run_tests")
         line = await env.use("bash", command=f"sed -n 2501p {OUTPUT}")
         words = await env.use("run_tests", arguments="'a b' c")
@@ -230,7 +267,7 @@ async def test_an_old_report_is_not_used(tmp_path: Path) -> None:
         await env.use("run_tests")
         await env.use("bash", command="echo 'import os, unittest; os._exit(0)' > test_adding.py")
         result = await env.use("run_tests")
-    assert "not a pass" in result.text and not result.data["tests"]["ok"]
+    assert "no pass is proven" in result.text and not result.data["tests"]["ok"]
 
 
 PASSED = '<testsuite><testcase classname="a" name="b"/></testsuite>'
@@ -260,7 +297,7 @@ async def test_a_giant_report_is_ignored(tmp_path: Path) -> None:
     )
     async with open_tool_env(tmp_path, {"test_x.py": b"import unittest\n" + forged}) as env:
         result = await env.use("run_tests")
-    assert "without a readable report" in result.text
+    assert "larger than 32 MiB" in result.text
 
 
 @anyio
@@ -312,7 +349,7 @@ def test_arguments_replace_the_selection_of_all_tests() -> None:
 
 
 def test_a_configured_command_of_a_known_runner_is_recognised() -> None:
-    assert found({}, f"{sys.executable} -m pytest -x tests").reader == "junit"
+    assert found({}, f"{sys.executable} -m pytest -x tests").reader == "pytest"
     assert found({}, "go test -race ./...").reader == "go"
     assert found({}, "pytest | tee out").reader == "summary"
     assert found({}, "make test").words == ("/bin/bash", "-c", "make test")
@@ -329,9 +366,161 @@ async def test_no_part_of_a_secret_is_shown_where_a_long_failure_is_cut(tmp_path
     async with open_tool_env(tmp_path, {"test_x.py": test.encode(), "flood.py": flood.encode()}) as env:
         env.redact(redactor)
         failed = await env.use("run_tests")
-        env.context = replace(env.context, test_command="python3 flood.py")
+        env.context = replace(env.context, suite_options=SuiteOptions(command="python3 flood.py"))
         flooded = await env.use("run_tests")
     for result in (failed, flooded):
         assert "characters omitted" in result.text and "[redacted:secret]" in result.text
         shown = f"{result.text} {result.data}"
         assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), shown
+
+
+@anyio
+async def test_pytest_runs_single_files_and_tests_and_names_their_places(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, PYTEST, policy=WITH_PYTEST) as env:
+        one = await env.use("run_tests", tests=["tests/test_adding.py::test_zero"])
+        named = await env.use("run_tests", tests=["test_zero"])
+        file = await env.use("run_tests", files=["tests/test_adding.py"])
+        both = await env.use("run_tests", files=["tests"], arguments="-x")
+        report = await env.context.repository_tests.run(await env.context.repository_tests.suites())
+    assert [result.text.splitlines()[0] for result in (one, named)] == ["1 passed", "1 passed"]
+    assert file.text.startswith("1 failed, 1 passed, 1 skipped")
+    assert not both.ok and "Give either arguments" in both.text
+    assert report.counts is not None
+    assert [(case.name, case.file, case.line, case.selector) for case in report.counts.cases] == [
+        ("tests.test_adding.test_add", "tests/test_adding.py", 6, "tests/test_adding.py::test_add"),
+        ("tests.test_adding.test_zero", "tests/test_adding.py", 9, "tests/test_adding.py::test_zero"),
+        ("tests.test_adding.test_later", "tests/test_adding.py", 13, "tests/test_adding.py::test_later"),
+    ]
+
+
+@anyio
+async def test_node_runs_single_files_and_tests(tmp_path: Path) -> None:
+    files = NODE | {"sub.test.js": b"const test = require('node:test');\ntest('other', () => {});\n"}
+    async with open_tool_env(tmp_path, files, policy=WITH_NODE) as env:
+        file = await env.use("run_tests", files=["sub.test.js"])
+        inner = await env.use("run_tests", tests=["group > inner"])
+    assert file.text.splitlines()[0] == "1 passed"
+    assert inner.data["tests"]["failed"] == 0 and inner.data["tests"]["passed"] >= 1
+
+
+@anyio
+async def test_build_tools_that_write_reports_are_read_in_every_module(tmp_path: Path) -> None:
+    """A script stands for Maven; the reports are as Surefire writes them."""
+    wrapper = (
+        "#!/bin/sh\nfor m in a b; do mkdir -p $m/target/surefire-reports\n"
+        "echo \"<testsuite><testcase classname='org.x.${m}Test' name='adds' time='0.1'/></testsuite>\""
+        ' > $m/target/surefire-reports/TEST-org.x.${m}Test.xml; done\necho "$@"\n'
+    )
+    async with open_tool_env(tmp_path, {"pom.xml": b"<project/>"}) as env:
+        await env.use("bash", command=f"cat > mvnw <<'E'\n{wrapper}E\nchmod +x mvnw")
+        result = await env.use("run_tests")
+        one = await env.use("run_tests", tests=["org.x.aTest.adds"])
+    assert result.text.splitlines()[:2][0] == "2 passed"
+    assert one.data["tests"]["command"] == "./mvnw test '-Dtest=org.x.aTest#adds'"
+
+
+TWO = (
+    b"import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n    def test_ab(self): pass\n"
+)
+ALIKE = {
+    "test_m.py": TWO,
+    "x/test_m.py": TWO,
+    "x/__init__.py": b"",
+    "test_broken.py": b"import unittest\nimport nothing_of_this_name\n",
+}
+
+
+@anyio
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"tests": ["test_m.T.test_a"]}, ["test_m.T.test_a"]),
+        ({"tests": ["x.test_m.T"]}, ["x.test_m.T.test_a", "x.test_m.T.test_ab"]),
+        ({"tests": ["T.test_a"]}, ["test_m.T.test_a", "x.test_m.T.test_a"]),
+        ({"files": ["x/test_m.py"]}, ["x.test_m.T.test_a", "x.test_m.T.test_ab"]),
+        ({"files": ["x"]}, ["x.test_m.T.test_a", "x.test_m.T.test_ab"]),
+        ({"files": ["test_broken.py"]}, ["unittest.loader._FailedTest.test_broken"]),
+        ({"tests": ["test_broken.T.test_a"]}, ["unittest.loader._FailedTest.test_broken"]),
+    ],
+)
+async def test_unittest_runs_exactly_the_selected_tests(
+    tmp_path: Path, options: dict[str, list[str]], names: list[str]
+) -> None:
+    async with open_tool_env(tmp_path, ALIKE) as env:
+        selection = Selection(**{name: tuple(values) for name, values in options.items()})
+        tests = env.context.repository_tests
+        report = await tests.run(select(await tests.suites(), selection))
+    assert report.counts is not None
+    assert [case.name for case in report.counts.cases] == names
+
+
+def _suite(*cases: str, claims: str = "") -> bytes:
+    return f"<testsuite {claims}>{''.join(cases)}</testsuite>".encode()
+
+
+@anyio
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        ("seq -f r/%g.xml 5001 | xargs touch", "more than 5,000 files match r/**/*.xml"),
+        ("echo '<!DOCTYPE x []><testsuite/>' > r/a.xml", "it declares a document type"),
+        ("echo '<testsuite>' > r/a.xml", "it is not valid XML"),
+        ("echo words > r/a.xml", "neither JUnit XML nor TAP"),
+        ("true", "no file that the tests have written matches r/**/*.xml"),
+        ("cp claims.xml r/", "the report claims 3 failures and lists none"),
+        ("printf '1..50\\nok 1 - a\\n' > r/a.xml", "names 50 tests, and it lists 1"),
+    ],
+)
+async def test_a_report_that_proves_no_pass_is_none_and_says_why(
+    tmp_path: Path, write: str, reason: str
+) -> None:
+    case = "<testcase name='a'/>"
+    files = {"ok.xml": _suite(case), "claims.xml": _suite(case, claims="tests='10' failures='3'")}
+    async with open_tool_env(tmp_path, files) as env:
+        env.context = replace(
+            env.context,
+            suite_options=SuiteOptions(
+                command=f"mkdir -p r; touch ok.xml claims.xml; {write}", report="r/**/*.xml"
+            ),
+        )
+        result = await env.use("run_tests")
+    assert result.data["tests"]["ok"] is False
+    assert reason in result.data["tests"]["reason"], result.text
+
+
+@anyio
+async def test_a_thousand_reports_are_all_read(tmp_path: Path) -> None:
+    command = (
+        "mkdir -p r; for i in $(seq 999); do "
+        "echo '<testsuite><testcase name=\"a\"/></testsuite>' > r/$i.xml; done;"
+        "echo '<testsuite><testcase name=\"z\"><failure/></testcase></testsuite>' > r/z.xml"
+    )
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        env.context = replace(env.context, suite_options=SuiteOptions(command=command, report="r/**/*.xml"))
+        result = await env.use("run_tests")
+    assert (result.data["tests"]["total"], result.data["tests"]["failed"]) == (1000, 1)
+
+
+@anyio
+@pytest.mark.parametrize("report", ["/etc/passwd", "../../etc/*", "a/../../b.xml"])
+async def test_reports_outside_of_the_workspace_are_refused(tmp_path: Path, report: str) -> None:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        env.context = replace(env.context, suite_options=SuiteOptions(command="true", report=report))
+        result = await env.use("run_tests")
+    assert not result.ok and "tests.report is" in result.text and "no path in the workspace" in result.text
+
+
+@anyio
+async def test_places_outside_of_the_workspace_are_dropped(tmp_path: Path) -> None:
+    cases = "".join(
+        f"<testcase name='{name}' file='{file}' line='3'/>"
+        for name, file in {"a": "../../../etc/passwd", "b": "/etc/passwd", "c": "x/../t.py"}.items()
+    )
+    async with open_tool_env(tmp_path, {"in.xml": _suite(cases)}) as env:
+        env.context = replace(
+            env.context, suite_options=SuiteOptions(command="cat in.xml > out.xml", report="out.xml")
+        )
+        tests = env.context.repository_tests
+        report = await tests.run(await tests.suites())
+    assert report.counts is not None
+    assert [(case.file, case.line) for case in report.counts.cases] == [("", 0), ("", 0), ("t.py", 3)]

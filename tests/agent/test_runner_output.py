@@ -10,9 +10,10 @@ from collections.abc import Callable
 import pytest
 
 from hutch.agent.testing.junit import junit
-from hutch.agent.testing.report import Counts, Failure
-from hutch.agent.testing.runner_output import MAX_BYTES, READERS, cargo, go_events, jest, tap
-from hutch.agent.testing.tally import MAX_FAILURES
+from hutch.agent.testing.result_counter import MAX_CASES, MAX_FAILURES
+from hutch.agent.testing.results import Counts, Failure
+from hutch.agent.testing.runner_output import MAX_BYTES, READERS, cargo, go_events, jest
+from hutch.agent.testing.tap import tap
 from hutch.agent.testing.unknown_runner_output import summary
 
 PYTEST = b"""<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest"
@@ -377,3 +378,163 @@ def test_a_report_of_very_many_parts_takes_little_memory(runner: str, data: byte
     tracemalloc.stop()
     assert counts in (None, Counts())
     assert peak < 3 * len(data)
+
+
+def cases(counts: Counts | None) -> list[tuple[object, ...]]:
+    assert counts is not None
+    return [(case.name, case.outcome, case.file, case.line, case.selector) for case in counts.cases]
+
+
+def test_pytest_reports_the_place_and_the_id_of_each_test() -> None:
+    xml = b"""<testsuites><testsuite><testcase classname="tests.test_a.TestAdd" name="test_zero[1-2]"
+    file="tests/test_a.py" line="6" time="0.25"/><testcase classname="tests.test_a" name="test_b"
+    file="tests/test_a.py" line="11" time="x"><failure message="m">tests/test_a.py:13: E</failure></testcase>
+    </testsuite></testsuites>"""
+    counts = READERS["pytest"](xml)
+    assert cases(counts) == [
+        (
+            "tests.test_a.TestAdd.test_zero[1-2]",
+            "passed",
+            "tests/test_a.py",
+            7,
+            "tests/test_a.py::TestAdd::test_zero[1-2]",
+        ),
+        ("tests.test_a.test_b", "failed", "tests/test_a.py", 13, "tests/test_a.py::test_b"),
+    ]
+    assert counts is not None
+    assert [case.duration_s for case in counts.cases] == [0.25, 0.0]
+
+
+def test_ctest_reports_a_name_once_and_disabled_tests_as_skipped() -> None:
+    xml = b"""<testsuite><testcase name="adds" classname="adds" time="0.5" status="run"/>
+    <testcase name="later" classname="later" status="disabled"/>
+    <testcase name="breaks" classname="breaks" status="fail"><failure message=""/>
+    <system-out>expected 5, not -1</system-out></testcase></testsuite>"""
+    counts = junit(xml)
+    assert [case[:2] for case in cases(counts)] == [
+        ("adds", "passed"),
+        ("later", "skipped"),
+        ("breaks", "failed"),
+    ]
+    assert counts is not None and counts.cases[2].message == "expected 5, not -1"
+
+
+def test_every_format_names_each_test() -> None:
+    go = (
+        b'{"Action":"pass","Package":"m/p","Test":"TestA","Elapsed":0.5}\n{"Action":"pass","Package":"m/p"}\n'
+    )
+    assert cases(go_events(go)) == [("m/p.TestA", "passed", "", 0, "m/p TestA")]
+    case = {"fullName": "add adds", "status": "passed", "duration": 12, "location": {"line": 3, "column": 1}}
+    suite = {"name": "/workspace/src/a.test.js", "status": "passed", "assertionResults": [case]}
+    assert cases(jest(json.dumps({"testResults": [suite]}).encode())) == [
+        ("add adds", "passed", "src/a.test.js", 3, "add adds")
+    ]
+    text = b"test a::b ... ok\ntest c ... FAILED\n\n---- c stdout ----\nboom at src/x.rs:4:5\n"
+    text += b"\nfailures:\n    c\n"
+    text += b"\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n"
+    assert [case[:2] for case in cases(cargo(text))] == [("a::b", "passed"), ("c", "failed")]
+
+
+def test_tap_names_tests_by_their_groups() -> None:
+    text = b"""TAP version 13
+# Subtest: group
+    # Subtest: inner \\# 1
+    ok 1 - inner \\# 1
+      ---
+      duration_ms: 250.5
+      ...
+    1..1
+ok 1 - group
+not ok 2 - other # TODO later
+ok 3 - last
+"""
+    counts = tap(text)
+    assert [case[:2] for case in cases(counts)] == [
+        ("group > inner # 1", "passed"),
+        ("other", "skipped"),
+        ("last", "passed"),
+    ]
+    assert counts is not None and counts.cases[0].duration_s == 0.2505
+
+
+@pytest.mark.parametrize(
+    ("data", "counts"),
+    [
+        (b'<testsuite><testcase name="a"/></testsuite>', Counts(passed=1)),
+        (b"1..2\nok 1 - a\nok 2 - b\n", Counts(passed=2)),
+        (b'{"Action":"skip","Package":"p","Test":"T"}\n', Counts(skipped=1)),
+        (b"nothing\n", None),
+    ],
+)
+def test_a_report_is_recognised_by_its_content(data: bytes, counts: Counts | None) -> None:
+    assert READERS["any"](data) == counts
+
+
+def test_the_output_of_a_command_may_be_a_report() -> None:
+    assert READERS["summary"](b"1..1\nok 1 - a\n") == Counts(passed=1)
+    assert READERS["summary"](b"1..3\n2 passed in 0.1s\n") == Counts(passed=2)
+
+
+def test_a_test_that_leaves_a_million_results_is_counted_and_bounded() -> None:
+    xml = b"<s>" + b'<testcase name="a\x7f" time="1e999"/>' * 900_000 + b"</s>"
+    counts = junit(xml)
+    assert counts is not None
+    assert (counts.passed, len(counts.cases)) == (900_000, MAX_CASES)
+    assert counts.cases[0].name.isprintable() and counts.cases[0].duration_s == 0
+
+
+def test_tap_reads_the_details_of_a_failure() -> None:
+    text = b"""TAP version 14
+not ok 1 - yaml
+  ---
+  message: "boom"
+  severity: fail
+  at:
+    file: t/a.js
+    line: 3
+  duration_ms: 5.5
+  ...
+not ok 2 - comments
+#   Failed test 'comments'
+#   at t/b.t line 5.
+ok 3 - later # SKIP no database
+1..3
+"""
+    counts = tap(text)
+    assert counts is not None
+    first, second, third = counts.cases
+    assert (first.message, first.file, first.line, first.duration_s) == ("boom", "t/a.js", 3, 0.0055)
+    assert "Failed test 'comments'" in second.message and (second.file, second.line) == ("t/b.t", 5)
+    assert (third.outcome, third.message) == ("skipped", "no database")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"1..50\nok 1\n", "the plan of the report names 50 tests, and it lists 1"),
+        (b"1..1\nok 1\nok 2\n", "the plan of the report names 1 tests, and it lists 2"),
+        (b"TAP version 13\nok 1\n1..1\nTAP version 13\n1..2\nok 1\nok 2\n", ""),
+        (b"TAP version 13\n    ok 1\n    1..1\nok 1 - group\n1..1\n", ""),
+    ],
+)
+def test_the_plan_of_tap_is_compared(text: bytes, problem: str) -> None:
+    counts = tap(text)
+    assert counts is not None and counts.problem == problem
+
+
+def test_junit_has_the_reason_of_a_skip() -> None:
+    counts = junit(
+        b"<testsuite><testcase name='a'><skipped message='no db'/></testcase>"
+        b"<testcase name='b'><skipped>slow</skipped></testcase></testsuite>"
+    )
+    assert counts is not None
+    one, two = counts.cases
+    assert (one.message, two.message) == ("no db", "slow")
+
+
+def test_a_message_has_no_characters_that_reverse_text() -> None:
+    report = "<testsuite><testcase name='a'><failure message='x\u202ey'/></testcase></testsuite>"
+    counts = junit(report.encode())
+    assert counts is not None
+    (case,) = counts.cases
+    assert case.message == "x\\u202ey"

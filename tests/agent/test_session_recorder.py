@@ -14,7 +14,6 @@ from hutch.domain.events import (
     CommandStarted,
     Event,
     MessageSent,
-    RanTests,
     SessionEnded,
     SessionOpened,
     ShellPrinted,
@@ -86,10 +85,10 @@ async def test_reports_hold_neither_secrets_nor_lone_surrogates(recorder: Record
 async def test_listeners_get_events_that_are_in_the_log(recorder: Recorder) -> None:
     received: list[tuple[Sequence[Event], Sequence[Event]]] = []
 
-    async def hear(events: Sequence[Event]) -> None:
+    async def on_events(events: Sequence[Event]) -> None:
         received.append((list(events), await logged(recorder)))
 
-    recorder.listeners.append(hear)
+    recorder.listeners.append(on_events)
     recorder.report(started("ls"))
     message = MessageSent(author="user", text="Go on.")
     await recorder.append([message])
@@ -99,10 +98,10 @@ async def test_listeners_get_events_that_are_in_the_log(recorder: Recorder) -> N
 async def test_a_caller_that_is_cancelled_waits_until_its_events_are_written(recorder: Recorder) -> None:
     received = asyncio.Event()
 
-    async def hear(events: Sequence[Event]) -> None:
+    async def on_events(events: Sequence[Event]) -> None:
         received.set()
 
-    recorder.listeners.append(hear)
+    recorder.listeners.append(on_events)
     message = MessageSent(author="user", text="Go on.")
     appending = asyncio.ensure_future(recorder.append([message]))
     await asyncio.sleep(0)
@@ -132,5 +131,3 @@ def test_events_of_results() -> None:
     taken = Snapshot(7, "t" * 64, "c" * 40, datetime.fromtimestamp(0, UTC), "after bash", 1, 1, 0)
     assert recorder.snapshot_taken(taken) == SnapshotTaken(snapshot=7, tree="t" * 64, reason="after bash")
     assert recorder.snapshot_taken(taken, "again").reason == "again"
-    report = {"command": "pytest", "ok": True, "passed": 1, "failed": 0, "skipped": 0, "reason": ""}
-    assert recorder.tests_run("run_1", report) == RanTests(run_id="run_1", **report)

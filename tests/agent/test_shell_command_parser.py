@@ -16,7 +16,7 @@ from hutch.agent.tool_call_rules import Policy, parse_rule
 
 RULES = Policy((parse_rule("deny bash git push"),))
 
-WAYS = [
+NOTATIONS = [
     "git push",
     "gi\\\nt push",
     'git "pu\\\nsh"',
@@ -145,7 +145,7 @@ def ran(command: str, bench: Path) -> str:
     return (bench / "ran").read_text() if (bench / "ran").exists() else ""
 
 
-@pytest.mark.parametrize("command", WAYS, ids=lambda command: command[:40])
+@pytest.mark.parametrize("command", NOTATIONS, ids=lambda command: command[:40])
 def test_a_rule_sees_a_command_in_every_form_or_asks(command: str, bench: Path) -> None:
     assert RULES.decide("bash", command=command).action in ("ask", "deny")
     if command not in UNSHOWN:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.shell_command_parser import MAX_LENGTH, Parsed, parse
-from hutch.agent.tool_call_rules import FILE_TOOLS, Policy, Rule, parse_rule
+from hutch.agent.tool_call_rules import FILE_TOOLS, Action, Decision, Policy, Rule, parse_rule
 from hutch.agent.tools.builtin import TOOLS
 from hutch.domain.errors import BadRequest
 
@@ -280,3 +280,52 @@ def test_an_answer_about_a_file_holds_for_all_file_tools() -> None:
 def test_every_tool_that_changes_files_is_known_to_the_policy() -> None:
     changing = {tool.name for tool in TOOLS if hasattr(tool.arguments, "touched") and not tool.parallel}
     assert changing == FILE_TOOLS
+
+
+@pytest.mark.parametrize(
+    ("rules", "default", "action", "rule", "covers"),
+    [
+        ((), "allow", "ask", "default", True),
+        (("allow *",), "allow", "ask", "default", True),  # a rule for all tools is not meant for this one
+        (("allow terminal_type",), "allow", "allow", "allow terminal_type", False),
+        (("allow terminal_type 1",), "allow", "allow", "allow terminal_type 1", False),
+        (("allow terminal_type 2",), "allow", "ask", "default", True),
+        (("allow terminal_type", "ask terminal_*"), "allow", "ask", "ask terminal_*", True),
+        (("allow terminal_type", "deny *"), "allow", "deny", "deny *", False),
+        (("allow terminal_type",), "deny", "allow", "allow terminal_type", False),
+        ((), "deny", "deny", "default", False),
+        (("deny bash",), "allow", "deny", "deny bash", False),
+        (("deny exec",), "allow", "deny", "deny exec", False),
+        (("allow terminal_type", "deny terminal"), "allow", "deny", "deny terminal", False),
+        # What is typed in parts cannot be compared with a rule: a user must see each text.
+        (
+            ("allow terminal_type", "deny bash git push"),
+            "allow",
+            "ask",
+            "deny bash git push (it may be typed)",
+            False,
+        ),
+        (("ask bash rm",), "allow", "ask", "default", False),
+    ],
+)
+def test_typing_in_a_terminal_is_asked_about_unless_a_rule_names_it(
+    rules: tuple[str, ...], default: Action, action: Action, rule: str, covers: bool
+) -> None:
+    policy = Policy(tuple(map(parse_rule, rules)), default)
+    decision = policy.decide("terminal_type", paths=("1",))
+    expected = (Rule("allow", "terminal_type", "1"),) if covers else ()
+    assert decision == Decision(action, rule, expected)
+
+
+def test_an_approved_terminal_is_not_asked_about_again_unless_commands_have_rules() -> None:
+    granted = (Rule("allow", "terminal_type", "1"),)
+    policy = Policy().granted(granted)
+    assert policy.decide("terminal_type", paths=("1",)).action == "allow"
+    assert policy.decide("terminal_type", paths=("2",)).action == "ask"
+    careful = Policy((parse_rule("ask bash rm"),)).granted(granted)
+    assert careful.decide("terminal_type", paths=("1",)).action == "ask"
+
+
+def test_a_rule_about_glob_holds_for_lists_of_directories() -> None:
+    policy = Policy((parse_rule("deny glob secrets/**"), parse_rule("deny glob secrets")))
+    assert policy.hides("list_directory", "")("secrets/key")

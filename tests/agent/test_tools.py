@@ -1,6 +1,7 @@
 """The file tools: their results and their limits."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
         ({"path": "empty"}, "(the file is empty)"),
         ({"path": "src/app.py", "start_line": 9}, "'src/app.py' has 2 lines, so there is no line 9."),
         ({"path": "src/app.py", "start_line": 2, "end_line": 1}, "are no range"),
-        ({"path": "logo.png"}, "is not text: PNG image, 108 bytes"),
+        ({"path": "logo.png"}, "is no PNG, JPEG, GIF or WebP"),
         ({"path": "src/ap.py"}, "'src/ap.py' does not exist"),
         ({"path": "src"}, "directory"),
         ({"path": "a\0b"}, "NUL"),
@@ -110,11 +111,30 @@ async def test_a_file_is_written_and_described(tmp_path: Path) -> None:
         read = await env.use("read_file", path="deep/er/new.py")
     assert (new.text, over.text) == (
         "Created 'deep/er/new.py' (2 lines).",
-        "Modified 'deep/er/new.py' (1 lines).",
+        "Modified 'deep/er/new.py' (1 line).",
     )
     assert [change.kind for change in (*new.changes, *over.changes)] == ["created", "modified"]
     assert not folder.ok and "directory" in folder.text
     assert read.text == "     1\tc"
+
+
+async def test_a_written_file_that_does_not_parse_is_reported(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, FILES) as env:
+        new = await env.use("write_file", path="new.py", content="x = 1\ndef f(:\n")
+        over = await env.use("write_file", path="src/app.py", content="def main(:\n")
+        still = await env.use("write_file", path="src/app.py", content="def main((:\n")
+        valid = await env.use("write_file", path="new.json", content='{"a": 1}\n')
+        empty = await env.use("write_file", path="empty.json", content="")
+        binary = await env.use("write_file", path="odd.py", content="\0\1(((")
+        added = await env.use(
+            "apply_patch", patch="*** Begin Patch\n*** Add File: b.py\n+def g(:\n*** End Patch"
+        )
+    warning = "'new.py' does not parse as Python, from line 2: def f(:"
+    assert (new.ok, new.text) == (True, f"Created 'new.py' (2 lines). Warning: {warning}.")
+    assert new.data["warnings"] == [warning]
+    assert "Warning: 'src/app.py' no longer parses as Python, from line 1" in over.text
+    assert "Warning: 'b.py' does not parse as Python" in added.text
+    assert [each.data["warnings"] for each in (still, valid, empty, binary)] == [[], [], [], []]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +160,7 @@ async def test_a_rewritten_file_keeps_its_encoding_and_line_ends(
     async with open_tool_env(tmp_path, {"file.txt": before}) as env:
         written = await env.use("write_file", path="file.txt", content=content)
         assert (await env.context.workspace.read_range("file.txt")).data == after
-    assert written.text.partition("lines).")[2].strip() == note
+    assert written.text.partition(").")[2].strip() == note
 
 
 async def test_a_quote_may_begin_with_the_byte_order_mark_that_the_file_keeps(tmp_path: Path) -> None:
@@ -220,12 +240,57 @@ async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
         near = await env.use("grep", pattern="hay", path="/workspace/src/f1.py", context=1)
         paths = await env.use("grep", pattern="needle", output="files", path="b.txt")
     assert "(300 in all; shown: the newest 200. Narrow the pattern, or raise limit.)" in found.text
-    assert none.text == "No file matches. Try '**/*' to list all files."
+    assert none.text == "No file matches. list_directory shows what is there."
     assert lines.text.count("needle") == 3 and "Narrow the pattern, or raise limit.)" in lines.text
     assert count.text == "b.txt: 1" and paths.text == "b.txt"
     assert missing.text == "No match. Try another pattern or path, or ignore_case."
     assert not bad.ok and "(" in bad.text
     assert near.text == "src/f1.py\n     1- needle\n     2: hay"
+
+
+IGNORED = {
+    ".gitignore": b"build/\n*.log\n",
+    "src/a.py": b"needle\n",
+    "build/out.py": b"needle\nneedle\n",
+    "x.log": b"needle\n",
+    "private/key": b"needle\n",
+}
+
+
+async def test_grep_says_how_many_matches_ignore_rules_hide(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, IGNORED) as env:
+        env.context = replace(env.context, ignore=("private",))
+        found = await env.use("grep", pattern="needle")
+        files = await env.use("grep", pattern="needle", output="files")
+        all_ = await env.use("grep", pattern="needle", output="count", include_ignored=True)
+        none = await env.use("grep", pattern="thread")
+    assert found.text.endswith(
+        "(More matches in files that .gitignore lists: 3. Pass include_ignored to see them.)"
+    )
+    assert (found.data["total"], found.data["ignored"]) == (1, 3)
+    assert files.text == "src/a.py\n(More files that .gitignore lists: 2. Pass include_ignored to see them.)"
+    assert all_.data["counts"] == {"build/out.py": 2, "src/a.py": 1, "x.log": 1}
+    assert none.text == "No match. Try another pattern or path, or ignore_case."
+
+
+async def test_a_rule_hides_ignored_files_from_the_count_too(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, IGNORED) as env:
+        env.context = replace(
+            env.context, hides=lambda tool, path: lambda each: each.startswith(("build", "private"))
+        )
+        found = await env.use("grep", pattern="needle")
+    assert (found.data["total"], found.data["ignored"]) == (1, 1)
+
+
+async def test_glob_finds_directories(tmp_path: Path) -> None:
+    files = {"src/tests/a.py": b"", "src/tests/deep/b.py": b"", "lib/tests/c.py": b"", "tests.py": b""}
+    async with open_tool_env(tmp_path, {**files, ".gitignore": b"lib/\n"}) as env:
+        found = await env.use("glob", pattern="**/tests/", directories=True)
+        below = await env.use("glob", pattern="*", path="src", directories=True)
+        none = await env.use("glob", pattern="*.py", directories=True)
+    assert found.data["paths"] == ["src/tests/"]
+    assert sorted(below.data["paths"]) == ["src/tests/", "src/tests/deep/"]
+    assert none.text == "No directory matches. list_directory shows what is there."
 
 
 async def test_text_is_found_in_files_that_are_not_utf_8(tmp_path: Path) -> None:
@@ -347,16 +412,17 @@ async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None
 
 
 async def test_a_user_is_asked_if_one_is_connected(tmp_path: Path) -> None:
-    async def answer(question: str, _: str) -> str:
-        return f"You asked: {question}"
+    async def answer(question: str, call_id: str, choices: Sequence[str]) -> str:
+        assert not call_id
+        return f"You asked: {question} {', '.join(choices)}"
 
     async with open_tool_env(tmp_path, FILES) as env:
         alone = await env.use("ask_user", question="Tabs or spaces?")
         env.context = replace(env.context, ask=answer)
-        answered = await env.use("ask_user", question="Tabs or spaces?")
+        answered = await env.use("ask_user", question="Which?", choices=["tabs", "spaces"])
     assert (alone.ok, answered.ok) == (False, True)
     assert alone.text.startswith("No user is here to answer. Decide for yourself")
-    assert answered.text == "The user answers: You asked: Tabs or spaces?"
+    assert answered.text == "The user answers: You asked: Which? tabs, spaces"
 
 
 async def test_finish_has_a_title_of_one_line(tmp_path: Path) -> None:

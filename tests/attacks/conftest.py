@@ -87,9 +87,9 @@ class Gateway:
             if not line:
                 pytest.fail("the gateway died", pytrace=False)
             answer = json.loads(line)
-            told = (answer["name"], answer["jailed"], answer["control"])
-            self._pending[told] -= 1
-            self._answers[told] = answer["answer"]
+            key = (answer["name"], answer["jailed"], answer["control"])
+            self._pending[key] -= 1
+            self._answers[key] = answer["answer"]
         answer = self._answers.pop(wanted)
         if "error" in answer:
             pytest.fail(answer["error"], pytrace=False)

@@ -133,7 +133,7 @@ os.waitpid(pid, 0)
 async def swapped_workspace(bench) -> None:
     place, outside = (bench.directory(kind, uid=bench.owner) for kind in ("swapped", "outside"))
     (outside / "secret").write_text(bench.token)
-    inside, told = place / "sub", 0
+    inside, refused = place / "sub", 0
     async with bench.jail_on(place) as jail:
         await jail.run(["sh", "-c", f"mkdir sub; ln -s {outside} link"])
         swapping = await jail.spawn([*PYTHON, SWAP])
@@ -142,7 +142,7 @@ async def swapped_workspace(bench) -> None:
             try:
                 second = await start_jail(inside, bench.policy())
             except HutchError:
-                told += 1
+                refused += 1
                 continue
             try:
                 if second._directory == inside:  # else its path was resolved while it was a link
@@ -153,7 +153,7 @@ async def swapped_workspace(bench) -> None:
         await swapping.kill()
         swapping.close()
     assert (outside / "secret").read_text() == bench.token
-    bench.notes.append(f"swapped-workspace: refused {told} times of 60")
+    bench.notes.append(f"swapped-workspace: refused {refused} times of 60")
 
 
 @scene(
@@ -196,13 +196,13 @@ async def mappings(bench) -> None:
     control="the same with workspace_growth_bytes raised",
 )
 async def disk_creep(bench) -> None:
-    script = "head -c 24M /dev/urandom > $0; while [ ! -e told ]; do sleep 0.01; done"
+    script = "head -c 24M /dev/urandom > $0; while [ ! -e limit-seen ]; do sleep 0.01; done"
     left = {}
     for most in (8 * MIB, 64 * GIB):
         place = bench.directory("creep", uid=bench.owner)
         async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=most)) as jail:
             if most > GIB:
-                (place / "told").touch()
+                (place / "limit-seen").touch()
             with contextlib.suppress(LimitReached):
                 for number in range(12):
                     await jail.run(["sh", "-c", script, f"part-{number}"], timeout_s=TIMEOUT_S)

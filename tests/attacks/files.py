@@ -190,9 +190,9 @@ secret_in(read_all("/proc/%d/cmdline" % pid for pid in processes() if pid != min
         text="read the host's paths from the first process's arguments",
         program="""
 if HOST["world"].encode() not in read("/proc/1/cmdline"):
-    raise Held("not told")
+    raise Held("not visible")
 """,
-        held="not told",
+        held="not visible",
         off=Off("no --as-pid-1, options on the command line", without=("--as-pid-1",)),
     ),
     Probe(

@@ -135,7 +135,7 @@ class Bench:
         return int((await jail.run(["id", "-u"])).stdout)
 
     def host(self, uid: int, *, jailed: bool = True) -> dict[str, Any]:
-        """What the attacker knows about the host."""
+        """The attacker's knowledge of the host."""
         return {
             "token": self.token,
             "jailed": jailed,
@@ -192,7 +192,7 @@ class Bench:
         place = f"{probe.name}-{self._count}"
         await jail.run(["mkdir", place])
         done = await jail.run(argv, env=env, cwd=place, timeout_s=PROBE_S)
-        return told(done)
+        return describe(done)
 
     async def on_terminal(self, jail: Jailed, argv: list[str], env: Mapping[str, str]) -> str:
         process = await jail.spawn(argv, env=env, terminal=Size())
@@ -261,8 +261,8 @@ class Bench:
             except HutchError as error:
                 return f"BROKEN the jail does not continue: {error}"
             if after.stdout != b"alive\n":
-                return f"BROKEN the jail does not continue: {told(after)}"
-            said = told(done)
+                return f"BROKEN the jail does not continue: {describe(after)}"
+            said = describe(done)
             hit = done.limit_hit.limit if done.limit_hit else None
             if bomb.limit is not None and hit != bomb.limit and not said.startswith("WON"):
                 return f"UNREPORTED {said}, but the reported limit is {hit}, not {bomb.limit}"
@@ -276,25 +276,25 @@ class Bench:
             )
             return await self.control(as_probe)
         async with self.jail(replace(SMALL, **bomb.loose), owner=self.owner) as jail:
-            return told(await self.explode(jail, bomb, tight=False))
+            return describe(await self.explode(jail, bomb, tight=False))
 
     async def explode(self, jail: Jailed, bomb: Bomb, *, tight: bool) -> Finished:
         host = self.host(await self.uid(jail)) | {"tight": tight}
-        telling = asyncio.create_task(self._tell(jail, bomb.limit))
+        notifying = asyncio.create_task(self._notify_bomb(jail, bomb.limit))
         try:
             return await jail.run(
                 program(bomb.program), env={"HOST": json.dumps(host)}, timeout_s=bomb.timeout_s
             )
         finally:
-            telling.cancel()
+            notifying.cancel()
 
-    async def _tell(self, jail: Jailed, limit: str | None) -> None:
+    async def _notify_bomb(self, jail: Jailed, limit: str | None) -> None:
         """Notify the bomb when its limit was seen to be hit, so that it may end."""
         mark = jail.mark()
         while True:
             hit = jail.limit_hit(mark, Exit(0, None))
             if hit is not None and hit.limit == limit:
-                (jail._directory / "told").touch()
+                (jail._directory / "limit-seen").touch()
                 return
             await asyncio.sleep(0.02)
 
@@ -338,7 +338,7 @@ class Bench:
             await asyncio.sleep(0.05)
 
 
-def told(done: Finished) -> str:
+def describe(done: Finished) -> str:
     limit = f" by {done.limit_hit}" if done.limit_hit else ""
     if done.exit_code and not done.limit_hit:
         return f"BROKEN {done.stderr[-1500:].decode(errors='replace')}"

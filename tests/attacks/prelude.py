@@ -128,10 +128,10 @@ def limit(kind, value):
         raise OSError(errno.EPERM, "setrlimit") from None
 
 
-def until_told():
+def wait_until_seen():
     """Wait for the message that the host has seen it."""
     end = time.time() + LONG
-    while HOST.get("tight") and time.time() < end and not os.path.exists("/workspace/told"):
+    while HOST.get("tight") and time.time() < end and not os.path.exists("/workspace/limit-seen"):
         time.sleep(0.02)
 
 

@@ -234,7 +234,7 @@ async def test_request_that_can_be_read_two_ways_is_refused(line: str) -> None:
         assert status(await door.get(f"a.example:{victim.port}")) == 200
 
 
-async def test_host_header_cannot_name_another_site_than_the_url() -> None:
+async def test_host_header_cannot_name_another_host_than_the_url() -> None:
     async with origin() as server, proxy(f"a.example:{server.port}") as door:
         url = f"http://a.example:{server.port}/"
         for headers in (

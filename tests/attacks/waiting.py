@@ -14,6 +14,6 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def until_neighbour_runs(busy, *, runs: int) -> None:
-    """Wait until the neighbour has run so many more commands."""
+    """Wait until the other jail has run so many more commands."""
     enough = busy.neighbour_runs + runs
     await until(lambda: busy.neighbour_runs >= enough)

@@ -33,13 +33,13 @@ def server():
     return socket.create_server(("127.0.0.1", 0))
 def answer(number, fds=(), failed=b"0"):
     say(b"socket\\0" + number + b"\\0" + failed, fds)
-def hear():
+def receive():
     return control.recv(65536).split(b"\\0")
 say(b"ready")
 """
 HONEST = """
 while True:
-    asked = hear()
+    asked = receive()
     if asked[0] == b"listen":
         sock = socket.create_server(("127.0.0.1", 0))
         say(b"socket\\0" + asked[1] + b"\\0" + b"0", [sock.fileno()])
@@ -161,7 +161,7 @@ def _lie_scenes() -> None:
         async def lie(bench, behaviour=behaviour, name=name) -> None:
             await bench.lasting("neighbour")
             before = descriptors()
-            async with turned(bench, f"while True:\n    asked = hear()\n    {behaviour}\n") as jail:
+            async with turned(bench, f"while True:\n    asked = receive()\n    {behaviour}\n") as jail:
                 if (
                     name == "not-listening"
                 ):  # refused without ending the jail, whose warden is not our concern
@@ -189,7 +189,7 @@ _lie_scenes()
 @scene("protocol", "a hostile warden: answer twice", control="the first answer is accepted")
 async def warden_answers_twice(bench) -> None:
     twice = (
-        "while True:\n    asked = hear()\n    s = socket.create_server(('127.0.0.1', 0))\n"
+        "while True:\n    asked = receive()\n    s = socket.create_server(('127.0.0.1', 0))\n"
         "    for _ in range(2): say(b'socket\\0' + asked[1] + b'\\0' + b'0', [s.fileno()])\n"
     )
     before = descriptors()
@@ -204,7 +204,8 @@ async def warden_answers_twice(bench) -> None:
        control="the neighbour's commands run meanwhile")  # fmt: skip
 async def warden_floods(bench) -> None:
     flood = (
-        "hear()\nend = time.time() + 99\nwhile time.time() < end: say(b'socket\\0' + b'1' + b'\\0' + b'1')\n"
+        "receive()\nend = time.time() + 99\n"
+        "while time.time() < end: say(b'socket\\0' + b'1' + b'\\0' + b'1')\n"
     )
     async with turned(bench, flood) as jail, bench.watched("warden-floods") as busy:
         with contextlib.suppress(HutchError, OSError, TimeoutError):
@@ -237,7 +238,7 @@ async def warden_never_answers(bench) -> None:
     await honest(bench)
     true_wait, control_module.ANSWER_TIMEOUT_S = control_module.ANSWER_TIMEOUT_S, 1.0
     try:
-        async with turned(bench, "while True: hear()\n") as jail:
+        async with turned(bench, "while True: receive()\n") as jail:
             async with asyncio.timeout(TIMEOUT_S):
                 await jail.listen()
     except TimeoutError:
@@ -255,7 +256,7 @@ async def warden_takes_no_commands(bench) -> None:
         assert (await jail.run(["true"])).exit_code == 0
     true_wait, process_module.KILL_TIMEOUT_S = process_module.KILL_TIMEOUT_S, 1.0
     try:
-        async with turned(bench, "while True: hear()\n") as jail:
+        async with turned(bench, "while True: receive()\n") as jail:
             with contextlib.suppress(HutchError):
                 async with asyncio.timeout(TIMEOUT_S):
                     await jail.run(["true"], timeout_s=0.5)
@@ -299,8 +300,8 @@ async def warden_lies_about_ends(bench) -> None:
 async def warden_makes_socket_blocking(bench) -> None:
     behaviour = (
         "s = socket.create_server(('127.0.0.1', 0))\n"
-        "asked = hear()\n"
-        "while asked[0] != b'connect': asked = hear()\n"
+        "asked = receive()\n"
+        "while asked[0] != b'connect': asked = receive()\n"
         "c = socket.create_connection(s.getsockname()); d = s.accept()[0]\n"
         "say(b'socket\\0' + asked[1] + b'\\0' + b'0', [c.fileno()])\n"
         "end = time.time() + 300\n"

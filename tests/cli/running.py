@@ -1,4 +1,4 @@
-"""What tests of `hutch run` need: a home, a repository whose test fails, and models that play a part."""
+"""Fixtures for tests of `hutch run`: a home, a repository with a failing test, and scripted models."""
 
 import json
 import os
@@ -36,8 +36,8 @@ BREAKS: tuple[dict[str, Any], ...] = (
 )
 
 
-class Desk:
-    """A person with a repository, and Hutch at home beside it."""
+class Project:
+    """A repository with a failing test, and the home of Hutch beside it."""
 
     def __init__(self, place: Path) -> None:
         self.place = place

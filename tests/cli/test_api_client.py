@@ -57,7 +57,7 @@ def answering(answer: Callable[[int], Answer]) -> Iterator[tuple[str, list[dict[
         do_GET = do_POST = _answer
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import FIX, Desk, call
+from tests.cli.running import FIX, Project, call
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import git
 from tests.forked import HUTCH, Forked, run
@@ -24,10 +24,10 @@ PAGE = f"# {EVIL}\r\n\tlast ".encode() + b"\xff\n"
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def project() -> Iterator[Project]:
     directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     directory.chmod(0o755)
-    made = Desk(directory)
+    made = Project(directory)
     octal = "".join(f"\\{byte:03o}" for byte in PAGE)
     replies = (
         {"calls": [call("bash", command=f"printf '{octal}' > page.md")]},
@@ -40,12 +40,12 @@ def desk() -> Iterator[Desk]:
     shutil.rmtree(directory)
 
 
-def on_a_terminal(desk: Desk, *words: str) -> str:
+def on_a_terminal(project: Project, *words: str) -> str:
     """The screen after this command line."""
     ours, theirs = pty.openpty()
     command = ["setsid", "-c", HUTCH, *words]
     process = Forked(
-        command, cwd=desk.work, env=desk.environment(), stdin=theirs, stdout=theirs, stderr=theirs
+        command, cwd=project.work, env=project.environment(), stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
     screen = b""
@@ -59,36 +59,36 @@ def on_a_terminal(desk: Desk, *words: str) -> str:
     return screen.decode().replace("\r\n", "\n")
 
 
-def test_a_patch_is_escaped_on_a_terminal_and_exact_in_a_pipe(desk: Desk) -> None:
-    screen = on_a_terminal(desk, "changes", "diff")
+def test_a_patch_is_escaped_on_a_terminal_and_exact_in_a_pipe(project: Project) -> None:
+    screen = on_a_terminal(project, "changes", "diff")
     assert "\x1b" not in screen and "\x07" not in screen and TURNED not in screen and "\r" not in screen
     assert f"\n+# {HARMLESS}\\r\n" in screen and "last \\xff\n" in screen
     piped = run(
         [HUTCH, "changes", "diff"],
-        cwd=desk.work,
-        env=desk.environment(),
+        cwd=project.work,
+        env=project.environment(),
         capture_output=True,
         timeout=DEADLINE_S,
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
-    patch = desk.place / "patch"
+    patch = project.place / "patch"
     patch.write_bytes(piped.stdout)
-    git(desk.work, "apply", "--whitespace=nowarn", str(patch))
-    assert (desk.work / "page.md").read_bytes() == PAGE
+    git(project.work, "apply", "--whitespace=nowarn", str(patch))
+    assert (project.work / "page.md").read_bytes() == PAGE
 
 
-def test_the_text_of_a_change_cannot_control_the_terminal(desk: Desk) -> None:
-    with closing(sqlite3.connect(desk.place / "home" / "data" / "hutch.db")) as database, database:
+def test_the_text_of_a_change_cannot_control_the_terminal(project: Project) -> None:
+    with closing(sqlite3.connect(project.place / "home" / "data" / "hutch.db")) as database, database:
         database.execute(
             "UPDATE changes SET title = ?, body = ?, branch = ?, web_url = ?, tests = ?, base = ?",
             (EVIL, f"First\n{EVIL}", f"hutch/{EVIL}", f"https://example.com/{EVIL}", EVIL, EVIL),
         )
-    screen = on_a_terminal(desk, "changes", "show")
+    screen = on_a_terminal(project, "changes", "show")
     assert screen.startswith(f"{HARMLESS}\n\nFirst\n{HARMLESS}\n\nchange     chg_")
     assert f"\nbranch     hutch/{HARMLESS} for {HARMLESS}\n" in screen
     assert f"\ntests      {HARMLESS}\n" in screen
     assert screen.endswith(f"\npull       https://example.com/{HARMLESS}\n")
-    listed = on_a_terminal(desk, "changes", "list")
+    listed = on_a_terminal(project, "changes", "list")
     assert listed.endswith(f"  hutch/{HARMLESS}  {HARMLESS}\n")
     for shown in (screen, listed):
         assert "\x1b" not in shown and "\x07" not in shown and TURNED not in shown

@@ -1,4 +1,4 @@
-"""Whoever draws on a terminal ends with it, also when no SIGHUP tells."""
+"""Programs that draw on a terminal end with it, also when no SIGHUP arrives."""
 
 import os
 import pty
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli.closed_terminal import HUNG_UP, is_gone
-from tests.cli.upping import HUTCH, PATIENCE_S
-from tests.cli.visiting import House, open_house
+from tests.cli.upping import HUTCH, TIMEOUT_S
+from tests.cli.visiting import ServerHome, running_server
 
 IGNORING_HANGUP = ("env", "--ignore-signal=HUP", "setsid", "-c")  # on a controlling terminal
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    with open_house() as opened:
+def server() -> Iterator[ServerHome]:
+    with running_server() as opened:
         yield opened
 
 
@@ -39,16 +39,16 @@ def test_a_terminal_is_gone_when_its_other_end_is_closed() -> None:
 )
 @pytest.mark.parametrize("under", [(), IGNORING_HANGUP], ids=["no-controlling-terminal", "nohup"])
 def test_a_closed_terminal_ends_the_command(
-    house: House, words: tuple[str, ...], sign: bytes, under: tuple[str, ...]
+    server: ServerHome, words: tuple[str, ...], sign: bytes, under: tuple[str, ...]
 ) -> None:
-    house.new({"text": "Hello."}, purpose="to be watched")
+    server.new({"text": "Hello."}, purpose="to be watched")
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 100))
     # Without a controlling terminal, it gets no SIGHUP.
     process = subprocess.Popen(
         [*under, HUTCH, *words],
-        cwd=house.place / "work",
-        env=house.environment(TERM="xterm-256color"),
+        cwd=server.place / "work",
+        env=server.environment(TERM="xterm-256color"),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -57,14 +57,14 @@ def test_a_closed_terminal_ends_the_command(
     os.close(theirs)
     shown = b""
     while sign not in shown:
-        assert select.select([ours], [], [], PATIENCE_S)[0], shown
+        assert select.select([ours], [], [], TIMEOUT_S)[0], shown
         shown += os.read(ours, 65536)
     # It finds its terminal gone in all the places where it looks, whichever of them is first.
     process.send_signal(signal.SIGSTOP)
     os.close(ours)
     process.send_signal(signal.SIGCONT)
     try:
-        assert process.wait(timeout=PATIENCE_S) == HUNG_UP
+        assert process.wait(timeout=TIMEOUT_S) == HUNG_UP
     finally:
         if process.poll() is None:
             process.kill()

@@ -23,7 +23,7 @@ BIN = Path(sys.executable).parent
 
 
 def bash(*words: str) -> list[str]:
-    """What bash offers for the last of these words, by the function that the script defines."""
+    """The completions that bash offers for the last of these words."""
     typed = " ".join(f"'{word}'" for word in words)
     program = f"""
         source <("{BIN}/hutch" completion bash)
@@ -205,7 +205,7 @@ def sweep() -> None:
     """Sweep the floor."""
 
 
-HOUSE = Command("Work", "house", f"{__name__}:app", "Keep house.")
+GROUP = Command("Work", "paintwork", f"{__name__}:app", "Paint and clean.")
 
 
 @pytest.mark.parametrize(
@@ -223,4 +223,4 @@ HOUSE = Command("Work", "house", f"{__name__}:app", "Keep house.")
 def test_a_group_completes_its_commands_their_options_and_values(
     args: list[str], word: str, offered: list[tuple[str, str]]
 ) -> None:
-    assert candidates(HOUSE, args, word) == offered
+    assert candidates(GROUP, args, word) == offered

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hutch.app.directory_agent_tools import TOKEN as MCP_TOKEN
+from hutch.app.external_directory_tools import TOKEN as MCP_TOKEN
 from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
 from hutch.cli import exit_codes
 from hutch.cli.commands.config import app
-from hutch.domain.errors import BadRequest, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.ids import new_user_id
 from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.repo_url import parse_repo_url
@@ -238,7 +238,7 @@ def test_an_invalid_secret_is_refused(
     [
         ("antropic_api_key", "Did you mean anthropic_api_key?"),
         ("gihub_token", "Did you mean github_token?"),
-        ("github_token_ada", "A user's own token is github_token_ with their id: hutch users list"),
+        ("github_token_ada", "A user's own one is github_token_ with their id: hutch users list"),
         ("password", "The names are: anthropic_api_key, "),
     ],
 )
@@ -266,7 +266,7 @@ def test_a_secret_is_never_an_argument(home: Home) -> None:
 def test_a_stored_name_that_hutch_does_not_use_is_reported(home: Home) -> None:
     home.vault.set("antropic_api_key", SECRET)
     listed = home.run("secrets")
-    assert listed.stdout == "antropic_api_key\n"
+    assert listed.stdout == "antropic_api_key  vault\n"
     assert listed.stderr == "warning: Hutch uses no secret named antropic_api_key. Is it misspelt?\n"
 
 
@@ -278,8 +278,11 @@ def test_secrets_lists_names_only(home: Home) -> None:
     )
     home.vault.set("openai_api_key", SECRET)
     home.vault.set("github_token", SECRET)
-    assert home.out("secrets") == "github_token\nopenai_api_key\n"
-    assert json.loads(home.out("secrets", "--json")) == ["github_token", "openai_api_key"]
+    assert home.out("secrets") == "github_token    vault\nopenai_api_key  vault\n"
+    assert json.loads(home.out("secrets", "--json")) == [
+        {"name": "github_token", "source": "vault"},
+        {"name": "openai_api_key", "source": "vault"},
+    ]
 
 
 def test_an_unset_secret_is_deleted(home: Home) -> None:
@@ -311,3 +314,54 @@ def test_no_command_ever_shows_a_secret(home: Home) -> None:
 def test_every_command_explains_itself(home: Home) -> None:
     for command in ("show", "path", "set-secret", "unset-secret", "secrets", "rotate-keys"):
         assert len(home.out(command, "--help").splitlines()) > 3
+
+
+def test_secrets_from_elsewhere_are_listed_with_their_source(home: Home) -> None:
+    (home.path / "key").write_text(SECRET)
+    source = f"file:{home.path}/key"
+    (home.path / "config.toml").write_text(f'[secrets]\nanthropic_api_key = "{source}"\n')
+    home.vault.set("github_token", SECRET)
+    assert home.out("secrets") == f"anthropic_api_key  {source}\ngithub_token       vault\n"
+    assert json.loads(home.out("secrets", "--json"))[0] == {"name": "anthropic_api_key", "source": source}
+    shadowed = home.run("set-secret", "anthropic_api_key", stdin=SECRET)
+    assert f"warning: It is not used: your settings take anthropic_api_key from {source}." in shadowed.stderr
+    assert SECRET not in home.out("show")
+
+
+def test_init_writes_a_file_once(home: Home) -> None:
+    assert home.out("init") == f"{home.paths.config_file}\n"
+    written = home.paths.config_file.read_text()
+    assert home.out("init", "--print") == written and "#persona = " in written
+    refused = home.run("init")
+    assert isinstance(refused.exception, Conflict) and "--force" in str(refused.exception)
+    home.paths.config_file.write_text("broken =")
+    assert json.loads(home.out("init", "--force", "--json")) == {"path": str(home.paths.config_file)}
+    assert home.paths.config_file.read_text() == written
+    assert "default" in home.out("show")
+
+
+def test_init_writes_the_file_of_a_repository(home: Home, tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    home.out("init", "--repo", str(repo))
+    text = (repo / ".hutch/config.toml").read_text()
+    assert "#persona" in text and "[server]" not in text and "[secrets]" not in text
+    assert home.out("init", "--print", "--repo", str(repo)) == text
+    assert isinstance(home.run("init", "--repo", str(repo)).exception, Conflict)
+    assert isinstance(home.run("init", "--repo", str(tmp_path / "none")).exception, NotFound)
+
+
+def test_init_does_not_write_through_a_link_of_a_repository(home: Home, tmp_path: Path) -> None:
+    repo, elsewhere = tmp_path / "repo", tmp_path / "elsewhere"
+    repo.mkdir()
+    elsewhere.mkdir()
+    (repo / ".hutch").symlink_to(elsewhere)
+    assert isinstance(home.run("init", "--repo", str(repo), "--force").exception, BadRequest)
+    (repo / ".hutch").unlink()
+    (repo / ".hutch").mkdir()
+    (elsewhere / "mine").write_text("mine")
+    (repo / ".hutch/config.toml").symlink_to(elsewhere / "mine")
+    assert isinstance(home.run("init", "--repo", str(repo)).exception, Conflict)
+    home.out("init", "--repo", str(repo), "--force")
+    assert (elsewhere / "mine").read_text() == "mine"
+    assert not (repo / ".hutch/config.toml").is_symlink()

@@ -6,18 +6,18 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
+from hutch.cli.attached_session import EARLIER_LINES, Conversation
 from hutch.cli.event_stream import Update
 from hutch.cli.render.transcript import Line
 from hutch.cli.run_wait import AwaitedRun
-from hutch.cli.screens.conversation_state import EARLIER_LINES, Conversation
-from hutch.cli.screens.typed_line import TypedInput
+from hutch.cli.screens.typed_line_parser import TypedInput
 from hutch.cli.server_address import Address
 from hutch.cli.session_client import ServedSessions
 
 SESSION: dict[str, Any] = {"id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", "state": "running", "head": None}
 
 
-def talk(head: int = 0, after: int | None = None) -> Conversation:
+def new_conversation(head: int = 0, after: int | None = None) -> Conversation:
     session = {**SESSION, "head": {"seq": head}}
     return Conversation(
         ServedSessions(Client(lambda: Address("http://127.0.0.1:9", "", "login"))), session, after=after
@@ -28,8 +28,8 @@ def after_event(one: Conversation, seq: int, type_: str, **fields: Any) -> list[
     return one._take(Update(entry={"seq": seq, "event": {"type": type_, **fields}}))
 
 
-def asked(**fields: Any) -> Conversation:
-    one = talk()
+def conversation_with_question(**fields: Any) -> Conversation:
+    one = new_conversation()
     after_event(
         one, 1, "approval.requested", call_id="c1", tool="bash", summary="git push", rule="ask bash", **fields
     )
@@ -37,16 +37,16 @@ def asked(**fields: Any) -> Conversation:
 
 
 def test_the_scope_of_an_approval_is_shown() -> None:
-    one = asked(covers=["bash git push"])
+    one = conversation_with_question(covers=["bash git push"])
     assert one.label == "[y]es [s]ession always [n]o > "
     assert one.status.startswith("session and always allow: bash git push")
 
 
 def test_a_single_approval_offers_no_wider_scope() -> None:
-    assert asked().label == "[y]es [n]o > "
+    assert conversation_with_question().label == "[y]es [n]o > "
     for word in ("always", "s"):
         why = f"'{word}' is no answer to this. Answer yes or no; no REASON denies it with a reason."
-        assert asked().line(word) == TypedInput("unknown", {"why": why})
+        assert conversation_with_question().line(word) == TypedInput("unknown", {"why": why})
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_single_approval_offers_no_wider_scope() -> None:
     [("y", "once"), ("yes", "once"), ("s", "session"), (" Always ", "always")],
 )
 def test_a_whole_word_allows(line: str, scope: str) -> None:
-    one = asked(covers=["bash git push"])
+    one = conversation_with_question(covers=["bash git push"])
     assert one.line(line) == TypedInput("approve", {"call_id": "c1", "scope": scope})
 
 
@@ -68,7 +68,7 @@ def test_a_whole_word_allows(line: str, scope: str) -> None:
     ],
 )
 def test_a_no_denies_with_the_rest_of_the_line_as_the_reason(line: str, reason: str) -> None:
-    one = asked(covers=["bash git push"])
+    one = conversation_with_question(covers=["bash git push"])
     assert one.line(line) == TypedInput("deny", {"call_id": "c1", "reason": reason})
 
 
@@ -76,7 +76,7 @@ def test_a_no_denies_with_the_rest_of_the_line_as_the_reason(line: str, reason: 
     "line", ["a", "alwasy", "absolutely not", "yes, but first look", "//etc is not yours"]
 )
 def test_any_other_line_asks_again_and_names_the_answers(line: str) -> None:
-    one = asked(covers=["bash git push"])
+    one = conversation_with_question(covers=["bash git push"])
     typed = one.line(line)
     assert typed is not None and typed.kind == "unknown"
     assert "Answer yes, session, always or no" in typed.fields["why"]
@@ -84,14 +84,14 @@ def test_any_other_line_asks_again_and_names_the_answers(line: str) -> None:
 
 
 def test_an_empty_line_and_a_command_leave_the_question_open() -> None:
-    one = asked()
+    one = conversation_with_question()
     assert one.line("   ") is None
     assert one.line("/diff") == TypedInput("diff")
     assert one.question is not None
 
 
 def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() -> None:
-    one = talk()
+    one = new_conversation()
     after_event(one, 1, "question.asked", call_id="q1", text="Why?")
     assert one.line("because") == TypedInput("answer", {"call_id": "q1", "text": "because"})
     assert one.line("/cancel") == TypedInput("cancel")
@@ -100,14 +100,14 @@ def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() ->
 
 
 def test_another_user_may_have_answered() -> None:
-    one = asked()
+    one = conversation_with_question()
     after_event(one, 2, "approval.answered", call_id="c1", allowed=True)
     assert one.line("y") == TypedInput("message", {"text": "y"})
 
 
 def test_the_last_lines_of_the_history_are_shown_together() -> None:
     many = EARLIER_LINES + 50
-    one = talk(head=many)
+    one = new_conversation(head=many)
     for seq in range(1, many):
         assert after_event(one, seq, "session.paused") == []
     shown = after_event(one, many, "session.paused")
@@ -117,7 +117,7 @@ def test_the_last_lines_of_the_history_are_shown_together() -> None:
 
 
 def test_a_question_answered_in_the_history_is_not_open() -> None:
-    one = talk(head=3)
+    one = new_conversation(head=3)
     after_event(one, 1, "approval.requested", call_id="c1")
     assert one.question is None
     after_event(one, 2, "approval.answered", call_id="c1")
@@ -139,7 +139,7 @@ def test_the_awaited_run_gives_the_exit_code() -> None:
     ):
         assert prompt.ended(event) is None
     assert prompt.ended({"type": "run.ended", "run_id": "r2", "outcome": "failed"}) == exit_codes.UNAVAILABLE
-    heard = AwaitedRun(input=5)
-    assert heard.ended({"type": "message.sent", "input": 5}) is None
-    assert heard.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == exit_codes.OK
+    awaited = AwaitedRun(input=5)
+    assert awaited.ended({"type": "message.sent", "input": 5}) is None
+    assert awaited.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == exit_codes.OK
     assert AwaitedRun(input=6).ended({"type": "session.ended"}) == exit_codes.INTERRUPTED

@@ -8,7 +8,7 @@ import pytest
 from hutch.cli import exit_codes
 from hutch.cli.screens.app import SessionsApp
 from tests.cli.test_screen import choose, driven, see
-from tests.cli.visiting import House, new_house
+from tests.cli.visiting import ServerHome, new_server_home
 from tests.store.sql import sql
 
 pytestmark = pytest.mark.anyio
@@ -18,13 +18,13 @@ DELETE = (
 )
 
 
-def damaged_session(house: House) -> str:
+def damaged_session(server: ServerHome) -> str:
     """A session of 11 events, three of which are deleted."""
-    id = house.new(DONE)
-    house.until(id, "idle")
+    id = server.new(DONE)
+    server.until(id, "idle")
     for word in ("one", "two", "three"):
-        assert house.hutch("shell", "-s", id, "--", "echo", word).returncode == 0
-    sql(house.data / "hutch.db", DELETE, given=(id,))
+        assert server.hutch("shell", "-s", id, "--", "echo", word).returncode == 0
+    sql(server.data / "hutch.db", DELETE, given=(id,))
     return id
 
 
@@ -33,46 +33,48 @@ def missing(id: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    with new_house() as opened, opened.up():
+def server() -> Iterator[ServerHome]:
+    with new_server_home() as opened, opened.up():
         yield opened
 
 
 @pytest.fixture(scope="module")
-def damaged(house: House) -> str:
-    return damaged_session(house)
+def damaged(server: ServerHome) -> str:
+    return damaged_session(server)
 
 
 @pytest.mark.parametrize(
     "words", [("attach",), ("log", "-f"), ("sessions", "send", "--wait")], ids=lambda words: words[0]
 )
 def test_a_command_that_follows_it_names_the_missing_events_and_ends(
-    house: House, damaged: str, words: tuple[str, ...]
+    server: ServerHome, damaged: str, words: tuple[str, ...]
 ) -> None:
-    ended = house.hutch(*words, damaged, *(["hello"] if "send" in words else []))
+    ended = server.hutch(*words, damaged, *(["hello"] if "send" in words else []))
     assert ended.returncode == exit_codes.NO, ended.stderr
     assert missing(damaged) in ended.stdout + ended.stderr
 
 
-def test_json_output_ends_with_an_error_code_after_the_earlier_entries(house: House, damaged: str) -> None:
-    ended = house.hutch("attach", "--json", damaged)
+def test_json_output_ends_with_an_error_code_after_the_earlier_entries(
+    server: ServerHome, damaged: str
+) -> None:
+    ended = server.hutch("attach", "--json", damaged)
     assert ended.returncode == exit_codes.NO
     assert [json.loads(line)["seq"] for line in ended.stdout.splitlines()] == [1, 2, 3]
     error = json.loads(ended.stderr)["error"]
     assert error["code"] == "record_damaged" and missing(damaged) in error["detail"]
 
 
-def test_attach_shows_the_earlier_events_and_ends(house: House, damaged: str) -> None:
-    with house.visitor("attach", damaged) as ada:
+def test_attach_shows_the_earlier_events_and_ends(server: ServerHome, damaged: str) -> None:
+    with server.visitor("attach", damaged) as ada:
         ada.see("the workspace is ready.*Events 4 to 6 of session")
         assert ada.leave() == exit_codes.NO
     assert b"waiting for the server" not in ada.shown
 
 
 async def test_the_full_screen_app_reports_it(
-    house: House, damaged: str, monkeypatch: pytest.MonkeyPatch
+    server: ServerHome, damaged: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HUTCH_HOME", str(house.place / "home"))
+    monkeypatch.setenv("HUTCH_HOME", str(server.place / "home"))
     app = SessionsApp()
     async with driven(app, (200, 24)) as pilot:
         await choose(pilot, app, damaged)
@@ -80,8 +82,8 @@ async def test_the_full_screen_app_reports_it(
         await see(pilot, app, f"the workspace is ready.*{missing(damaged)}.*the record is damaged")
 
 
-def test_no_receipt_is_signed_for_it(house: House, damaged: str) -> None:
-    refused = house.hutch("receipt", damaged)
+def test_no_receipt_is_signed_for_it(server: ServerHome, damaged: str) -> None:
+    refused = server.hutch("receipt", damaged)
     assert (refused.returncode, refused.stdout) == (exit_codes.NO, "")
     assert "Events 4 to 6 are missing." in refused.stderr
 
@@ -90,16 +92,16 @@ def test_no_receipt_is_signed_for_it(house: House, damaged: str) -> None:
     ("deleted", "output"), [("seq > 2", "Events 3 to "), ("seq = 1", "Event 1 of")], ids=["tail", "first"]
 )
 def test_events_that_were_deleted_while_no_server_ran(deleted: str, output: str) -> None:
-    with new_house() as house:
-        with house.up():
-            id = house.new(DONE)
-            house.until(id, "idle")
-            assert house.hutch("shell", "-s", id, "--", "true").returncode == 0
-            assert house.hutch("shell", "-s", id, "--", "echo", "one").returncode == 0
-        sql(house.data / "hutch.db", f"DELETE FROM events WHERE {deleted}")
-        with house.up():
-            ended = house.hutch("attach", id)
-            receipt = house.hutch("receipt", id)
+    with new_server_home() as server:
+        with server.up():
+            id = server.new(DONE)
+            server.until(id, "idle")
+            assert server.hutch("shell", "-s", id, "--", "true").returncode == 0
+            assert server.hutch("shell", "-s", id, "--", "echo", "one").returncode == 0
+        sql(server.data / "hutch.db", f"DELETE FROM events WHERE {deleted}")
+        with server.up():
+            ended = server.hutch("attach", id)
+            receipt = server.hutch("receipt", id)
     assert (ended.returncode, receipt.returncode, receipt.stdout) == (exit_codes.NO, exit_codes.NO, "")
     assert output in ended.stderr and f"session {id}" in ended.stderr
     assert "missing" in receipt.stderr
@@ -118,17 +120,17 @@ NOT_ENDED = "UPDATE logs SET ended = 0 WHERE session_id = ?1"
 @pytest.mark.parametrize(
     "more", [(), (NOT_SIGNED,), (NOT_SIGNED, NOT_ENDED)], ids=["signed", "ended", "consistent"]
 )
-def test_a_log_whose_end_was_cut_is_not_followed_for_ever(house: House, more: tuple[str, ...]) -> None:
-    id = house.new(DONE)
-    house.until(id, "idle")
-    assert house.hutch("shell", "-s", id, "--", "echo", "one").returncode == 0
-    assert house.hutch("sessions", "end", id).returncode == 0
-    house.until(id, "ended")
-    sql(house.data / "hutch.db", *CUT, *more, given=(id,))
-    ended = house.hutch("log", "-f", "--json", id)
+def test_a_log_whose_end_was_cut_is_not_followed_for_ever(server: ServerHome, more: tuple[str, ...]) -> None:
+    id = server.new(DONE)
+    server.until(id, "idle")
+    assert server.hutch("shell", "-s", id, "--", "echo", "one").returncode == 0
+    assert server.hutch("sessions", "end", id).returncode == 0
+    server.until(id, "ended")
+    sql(server.data / "hutch.db", *CUT, *more, given=(id,))
+    ended = server.hutch("log", "-f", "--json", id)
     assert ended.returncode == exit_codes.NO, ended.stderr
     assert [json.loads(line)["seq"] for line in ended.stdout.splitlines()] == [1, 2, 3]
     assert f"The log of session {id} is damaged. " in ended.stderr
-    attached = house.hutch("attach", id)
+    attached = server.hutch("attach", id)
     assert attached.returncode == exit_codes.NO, attached.stdout
     assert "The session has ended, and the event that says so is missing." in attached.stderr

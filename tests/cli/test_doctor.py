@@ -79,7 +79,7 @@ def test_a_good_machine_passes(tmp_path: Path) -> None:
         *("python", "settings"),
         *("bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "process list", "jail"),
         *("git", "rg", "gh", "disk", "database", "clock"),
-        *("model", "github", "delivery", "tests"),
+        *("secrets", "model", "toolchains", "github", "delivery", "tests"),
     ]
 
 
@@ -93,7 +93,7 @@ def test_missing_programs_fail_with_install_commands(tmp_path: Path) -> None:
     assert ran.returncode == exit_codes.NO
     assert "apt-get install -y bubblewrap\n" in ran.stdout
     assert "apt-get install -y ripgrep\n" in ran.stdout
-    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 19 checks, 4 failed, ")
+    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 21 checks, 4 failed, ")
 
 
 def test_invalid_settings_do_not_stop_other_checks(tmp_path: Path) -> None:
@@ -341,3 +341,14 @@ def test_the_clock_is_right_when_it_is_after_the_newest_event() -> None:
 def test_an_implausible_clock_fails(now_s: float, newest_ms: int | None) -> None:
     check = clock(now_s, newest_ms)
     assert (check.status, check.fix) == ("fail", "sudo timedatectl set-ntp true")
+
+
+def test_a_source_of_a_secret_that_fails_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[secrets]\ngithub_token = "file:/none/such"\n')
+    failed = report(doctor(tmp_path, "--json"))["secrets"]
+    assert failed.status == "fail" and "github_token comes from a file that cannot be read" in failed.found
+    (tmp_path / "key").write_text("clove-bucket-77\n")
+    (tmp_path / "config.toml").write_text(f'[secrets]\ngithub_token = "file:{tmp_path}/key"\n')
+    ran = doctor(tmp_path, "--json")
+    assert report(ran)["secrets"] == Check("secrets", "ok", "0 in the vault; github_token from a file")
+    assert "clove-bucket-77" not in ran.stdout

@@ -19,7 +19,7 @@ from hutch.system.running_server import announced
 from tests.cli.test_api_client import Answer, answering, problem
 
 pytestmark = pytest.mark.anyio
-WANTED = NewSession(prompt="Look.")
+NEW_SESSION = NewSession(prompt="Look.")
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def a_server(paths: Paths, answer: Callable[[int], Answer]) -> Iterator[list[dic
 
 async def create(paths: Paths, early: EarlyRequest | None) -> dict[str, object]:
     async with Client(partial(local_address, paths)) as client:
-        return await ServedSessions(client, early).create(WANTED)
+        return await ServedSessions(client, early).create(NEW_SESSION)
 
 
 @pytest.mark.parametrize("any_server", [True, False])
 async def test_the_answer_to_an_early_request_is_the_session(paths: Paths, any_server: bool) -> None:
     with a_server(paths, lambda number: (201, {"id": "ses_1"}, {})) as came:
-        early = send_early(WANTED, any_server=any_server)
+        early = send_early(NEW_SESSION, any_server=any_server)
         assert early is not None
         assert await create(paths, early) == {"id": "ses_1"}
     (headers,) = came
@@ -65,7 +65,7 @@ async def test_the_answer_to_an_early_request_is_the_session(paths: Paths, any_s
 )
 async def test_an_unanswered_early_request_is_retried_with_its_key(paths: Paths, first: Answer) -> None:
     with a_server(paths, lambda number: first if number == 1 else (201, {"id": "ses_1"}, {})) as came:
-        assert await create(paths, send_early(WANTED, any_server=False)) == {"id": "ses_1"}
+        assert await create(paths, send_early(NEW_SESSION, any_server=False)) == {"id": "ses_1"}
     sent = [
         {name: each[name] for name in ("idempotency-key", "content-length", "content-type")} for each in came
     ]
@@ -78,16 +78,16 @@ async def test_an_error_in_answer_to_an_early_request_is_raised(paths: Paths) ->
         a_server(paths, lambda number: problem(400, "bad_request")),
         pytest.raises(BadRequest),
     ):
-        await create(paths, send_early(WANTED, any_server=False))
+        await create(paths, send_early(NEW_SESSION, any_server=False))
 
 
 async def test_nothing_is_sent_early_without_a_local_server(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert send_early(WANTED, any_server=False) is None
+    assert send_early(NEW_SESSION, any_server=False) is None
     with a_server(paths, lambda number: (201, {"id": "ses_1"}, {})) as came:
         monkeypatch.setenv("HUTCH_SERVER", "http://127.0.0.1:1")  # another was named
-        assert send_early(WANTED, any_server=True) is None
+        assert send_early(NEW_SESSION, any_server=True) is None
         missing = NewSession(prompt="Look.", repository="missing")  # the client says what is wrong
         assert send_early(missing, any_server=False) is None
     assert came == []

@@ -27,10 +27,10 @@ def environment(home: Path) -> dict[str, str]:
     return {"HUTCH_HOME": str(home), "PATH": os.defpath}
 
 
-def hutch(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def hutch(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return run(
         [HUTCH, *arguments],
-        env=environment(home),
+        env=environment(home) | env,
         cwd=home,
         capture_output=True,
         text=True,
@@ -79,12 +79,25 @@ def test_without_a_model_nothing_is_evaluated(tmp_path: Path) -> None:
     assert ran.returncode == 4 and "There is no key for anthropic." in ran.stderr
 
 
+def test_an_unknown_persona_is_refused_before_the_first_task(tmp_path: Path) -> None:
+    ran = hutch(tmp_path, "eval", "builtin", "--persona", "nobody")
+    assert (ran.returncode, ran.stdout) == (exit_codes.BAD_REQUEST, ""), ran.stderr
+    assert "There is no persona 'nobody'. Known personas:" in ran.stderr and "started" not in ran.stderr
+
+
 def test_a_rejected_key_has_its_own_exit_code(tmp_path: Path) -> None:
     script = tmp_path / "denied.json"
     script.write_text(json.dumps({"replies": [{"fault": {"status": 401}, "times": 9}]}))
     ran = hutch(tmp_path, "eval", "builtin", "--filter", "off-by-one", "--model", f"scripted:{script}")
     assert ran.returncode == exit_codes.DENIED, ran.stderr
     assert "refuses with status 401" in ran.stdout + ran.stderr
+
+
+def test_a_model_that_cannot_be_reached_has_its_own_exit_code(tmp_path: Path) -> None:
+    unused = {"HUTCH_MODELS__OLLAMA_BASE_URL": "http://127.0.0.1:9"}
+    ran = hutch(tmp_path, "eval", "builtin", "--filter", "off-by-one", "--model", "ollama:x", **unused)
+    assert ran.returncode == exit_codes.UNAVAILABLE, ran.stderr
+    assert "Nothing listens at http://127.0.0.1:9/v1" in ran.stdout
 
 
 def test_a_task_that_fails_or_breaks_does_not_stop_the_others(tmp_path: Path) -> None:

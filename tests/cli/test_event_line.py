@@ -25,6 +25,8 @@ from hutch.domain.events import (
     UnknownEvent,
     WithheldEvent,
 )
+from hutch.domain.session_events import OptionChange
+from hutch.domain.test_events import CaseResult, SuiteResult
 
 NAMES = {"usr_1": "ada"}
 PYTHON = ("None", "True", "False", "('", "{'", "usr_")
@@ -40,7 +42,13 @@ def _value(name: str, field: FieldInfo) -> Any:
         return "usr_1"
     if name == "calls":
         return (CallMade(id="c", tool="bash", arguments="{}"),)
-    if name in ("types", "opaque", "directories"):
+    if name == "changes" and OptionChange.__name__ in str(kind):
+        return (OptionChange(name="persona", before="", after="reviewer"),)
+    if name == "cases":
+        return (CaseResult(suite="pytest", name="test_a", outcome="failed"),)
+    if name == "suites" and SuiteResult.__name__ in str(kind):
+        return (SuiteResult(name="pytest", command="pytest", ok=False),)
+    if name in ("types", "opaque", "directories", "reasons"):
         return {"shell.printed": 2} if name == "types" else {}
     if name == "events":
         return ({"type": "message.sent"},)
@@ -90,7 +98,7 @@ def test_every_event_is_one_line_without_python_values(type_: str) -> None:
         ),
         (
             CommandEnded(shell="agent", command="ls", cwd="/", exit_code=None, signal=9, duration_s=1.0),
-            "agent: signal 9 after 1.0 s",
+            "agent: signal KILL after 1.0 s",
         ),
         (ShellPrinted(shell="agent", stream="stdout", text="a\tb\nc\n"), "agent: a b ⏎ c"),
         (CommandStarted(terminal="1", command="ls", cwd="/", by="usr_1"), "terminal 1: ls  by ada"),
@@ -103,7 +111,7 @@ def test_every_event_is_one_line_without_python_values(type_: str) -> None:
             FileChanged(
                 path="a", kind="created", cause="job", source="main", possible_authors=("usr_1", "agent")
             ),
-            "created a  (job main)  by ada or agent",
+            "created a  (job main)  perhaps by ada or agent",
         ),
         (
             FilesChanged(created=2000, deleted=1, directories={"": 1, "build": 2000}, by="usr_1"),

@@ -71,7 +71,7 @@ async def cutting(api: Api, after_bytes: int) -> AsyncIterator[tuple[Cutting, Cl
     await way.close()
 
 
-async def said(api: Api, session_id: SessionId, count: int) -> None:
+async def append_messages(api: Api, session_id: SessionId, count: int) -> None:
     for number in range(count):
         text = f"{number} {SEPARATORS}"
         await api.server.log.append(session_id, [MessageSent(author="user", text=text)])
@@ -81,7 +81,7 @@ async def said(api: Api, session_id: SessionId, count: int) -> None:
 async def test_a_connection_that_breaks_often_loses_and_repeats_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = SessionId(await api.ready_session(purpose="streams"))
-        writing = asyncio.ensure_future(said(api, session_id, 60))
+        writing = asyncio.ensure_future(append_messages(api, session_id, 60))
         result: list[bool] = []
         async with cutting(api, 3000) as (way, client):
             entries: list[dict[str, Any]] = []
@@ -100,7 +100,7 @@ async def test_a_connection_that_breaks_often_loses_and_repeats_nothing(tmp_path
 async def test_the_stream_starts_after_an_entry_and_ends_with_the_session(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = SessionId(await api.ready_session(purpose="streams"))
-        await said(api, session_id, 3)
+        await append_messages(api, session_id, 3)
         last = (await api.server.log.head(session_id)).seq
         async with Client(lambda: Address(api.url, api.token, "login")) as client:
             seen = [update.entry async for update in follow(client, session_id, after=last - 2)]

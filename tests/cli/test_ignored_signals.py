@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cli.running import FIXES, Desk, call
-from tests.cli.upping import HUTCH, PATIENCE_S, Home
+from tests.cli.running import FIXES, Project, call
+from tests.cli.upping import HUTCH, TIMEOUT_S, Home
 from tests.forked import Forked
 from tests.gateway.serving import eventually
 
@@ -68,11 +68,11 @@ def test_nohup_protects_the_server_but_not_programs_in_its_jails(place: Path) ->
     with home.up(under=("nohup",)) as up:
         up.process.send_signal(signal.SIGHUP)
         with httpx.Client(
-            base_url=f"{up.url}/api/v1", headers=up.owner(), timeout=PATIENCE_S, trust_env=False
+            base_url=f"{up.url}/api/v1", headers=up.owner(), timeout=TIMEOUT_S, trust_env=False
         ) as client:
             path = f"/sessions/{client.post('/sessions', json={}).json()['id']}"
             eventually(lambda: client.get(path).json()["state"] == "idle")
-            asked = {"command": "sh -c 'kill -HUP $$; echo survived'", "yield_s": PATIENCE_S}
+            asked = {"command": "sh -c 'kill -HUP $$; echo survived'", "yield_s": TIMEOUT_S}
             ran = client.post(f"{path}/commands", json=asked).json()
         assert (ran["exit_code"], ran["stdout"]) == (128 + signal.SIGHUP, "")
         assert up.end() == 0
@@ -87,7 +87,7 @@ def test_a_server_that_ignores_ctrl_c_names_hutch_down(place: Path) -> None:
         assert (down.returncode, down.stdout) == (0, "The server has stopped.\n")
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE_S)
+        process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
 
 
@@ -102,16 +102,16 @@ def test_sigterm_ends_a_server_also_when_it_was_ignored(place: Path) -> None:
 
 
 def test_a_run_continues(place: Path) -> None:
-    desk = Desk(place)
+    project = Project(place)
     waits = {"text": "Wait for it.", "calls": [call("bash", command="sleep 2")]}
-    command = (HUTCH, "run", "Mend add", "--model", desk.cassette(waits, *FIXES))
-    process = start(desk.work, *command, env=desk.environment())
+    command = (HUTCH, "run", "Mend add", "--model", project.cassette(waits, *FIXES))
+    process = start(project.work, *command, env=project.environment())
     assert process.stdout is not None
     for line in process.stdout:
         if "sleep 2" in line:
             break
     send_all(process)
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, said = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, said) == (0, "")
 
 
@@ -121,7 +121,7 @@ def test_a_command_of_a_jailed_shell_continues(place: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "on\n"
     send_all(process)
-    assert process.communicate("still here\n", timeout=PATIENCE_S) == ("still here\n", "")
+    assert process.communicate("still here\n", timeout=TIMEOUT_S) == ("still here\n", "")
     assert process.returncode == 0
 
 
@@ -134,21 +134,21 @@ def test_an_mcp_server_continues(place: Path) -> None:
     process.stdin.flush()
     assert json.loads(process.stdout.readline())["id"] == 1
     send_all(process)
-    process.communicate(timeout=PATIENCE_S)
+    process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
 
 
 def test_a_run_gets_exit_codes_although_sigchld_was_ignored(place: Path) -> None:
-    desk = Desk(place)
-    command = [HUTCH, "run", "Mend add", "--model", desk.cassette(*FIXES)]
+    project = Project(place)
+    command = [HUTCH, "run", "Mend add", "--model", project.cassette(*FIXES)]
     ran = subprocess.run(
         [*ignoring(signal.SIGCHLD), *command],
-        cwd=desk.work,
-        env=desk.environment(),
+        cwd=project.work,
+        env=project.environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
 
@@ -163,7 +163,7 @@ def test_processes_of_tests_have_default_signals_under_nohup() -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=5 * PATIENCE_S,
+        timeout=5 * TIMEOUT_S,
     )
     assert ran.returncode == 0, ran.stdout
 

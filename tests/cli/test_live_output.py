@@ -1,8 +1,8 @@
-"""What a command prints is shown as it comes, each line once, and no more of them than fit."""
+"""The output of a command is shown as it comes, each line once, up to the height of the screen."""
 
 from typing import Any
 
-from hutch.cli.render.live_output import FIRST_LINES, LAST_LINES, LiveOutput, Window
+from hutch.cli.render.command_output import FIRST_LINES, LAST_LINES, LiveOutput, Window
 from hutch.cli.render.transcript import Line, Transcript
 
 

@@ -1,7 +1,8 @@
-"""The door answers everything with a message and an exit code."""
+"""The entry point ends every error with a message and an exit code."""
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -267,3 +268,20 @@ def test_only_values_that_are_converted_load_pydantic(args: list[str], loads: bo
     )
     ran = subprocess.run([sys.executable, "-c", program, *args], capture_output=True, text=True, check=True)
     assert ran.stdout == f"{loads}\n"
+
+
+def test_an_interrupt_while_the_command_line_loads_prints_no_traceback() -> None:
+    program = """
+import os, signal, sys
+from hutch.cli.console_script import main
+
+class InterruptedImport:
+    def find_spec(self, name, path=None, target=None):
+        if name == "hutch.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, InterruptedImport())
+sys.exit(main())
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert (ran.returncode, ran.stderr) == (-signal.SIGINT, b"")

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hutch.cli import exit_codes
 from hutch.cli.command_table import COMMANDS
 from hutch.cli.plugins import find_plugin, find_plugins
 from tests.cli.upping import HUTCH
+from tests.cli.visiting import running_server
 from tests.deadline import DEADLINE_S
 
 HELLO = '''
@@ -109,6 +111,10 @@ def test_help_names_them_without_loading_any(place: Path) -> None:
     assert "Not used: 'run' is a command of Hutch itself" in section
     assert "bad name" not in section and "BAD" not in section
     assert "hello\tAdded by hutch-hello 1.0.\n" in hutch(place, "__complete", "hel").stdout
+    assert hutch(place, "__complete", "hello", "wo").stdout == "world\tGreet everybody.\n"
+    for broken in ("broken", "number", "clicked", "run-away", "vague"):
+        completed = hutch(place, "__complete", broken, "--")
+        assert (completed.returncode, completed.stdout, completed.stderr) == (exit_codes.OK, "", "")
 
 
 def test_a_broken_plugin_does_not_affect_others(place: Path) -> None:
@@ -144,3 +150,49 @@ def test_the_first_of_two_versions_is_used(place: Path, tmp_path_factory: pytest
     found = find_plugin("hello", [str(other), str(place)])
     assert found and found.command.target == "elsewhere:app"
     assert found.problem == ""
+
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "hutch-tally"
+START = "import sys; from hutch.cli.main import run; sys.exit(run(sys.argv[1:]))"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment of its own, in which Hutch is and the sample is installed."""
+    made = tmp_path_factory.mktemp("environment") / "venv"
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "venv", "--quiet", "--offline", "--python", sys.executable, made], check=True)
+    [packages] = made.glob("lib/python*/site-packages")
+    of_hutch = [path for path in sys.path if path.endswith(("packages", "src"))]
+    (packages / "hutch.pth").write_text("\n".join(of_hutch))
+    python = made / "bin" / "python"
+    install = [uv, "pip", "install", "--quiet", "--offline", "--python", python, SAMPLE]
+    subprocess.run(install, check=True, timeout=DEADLINE_S)
+    return python
+
+
+def test_the_sample_plugin_can_be_installed_and_used(installed: Path) -> None:
+    with running_server() as server:
+        env = server.environment()
+
+        def tally(*words: str) -> "subprocess.CompletedProcess[str]":
+            command = [installed, "-c", START, *words]
+            return subprocess.run(command, env=env, capture_output=True, text=True, timeout=DEADLINE_S)
+
+        made = server.json("sessions", "new")["id"]
+        server.until(made, "idle", "parked")
+        server.hutch("sessions", "end", made)
+        server.until(made, "ended")
+        counted = tally("tally", "--json")
+        assert (counted.returncode, counted.stdout) == (exit_codes.OK, '{"ended": 1}\n'), counted.stderr
+        assert tally("tally").stdout == "    1  ended\n"
+        assert "tally                Added by hutch-tally 1.0.0.\n" in tally("--help").stdout
+        assert "Count your sessions by state." in tally("tally", "--help").stdout
+        assert tally("__complete", "tal").stdout == "tally\tAdded by hutch-tally 1.0.0.\n"
+        assert "--search" in tally("__complete", "tally", "--s").stdout
+    assert "tally" not in hutch(installed.parent, "--help").stdout
+
+
+def test_the_page_shows_the_sample_as_it_is() -> None:
+    page = (SAMPLE.parents[1] / "docs" / "client.md").read_text()
+    assert (SAMPLE / "pyproject.toml").read_text().split("\n\n")[1] in page

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import FIXES, Desk, call, lines
+from tests.cli.running import FIXES, Project, call, lines
 from tests.cli.upping import Home
 from tests.forge.repositories import commit
 
@@ -32,10 +32,10 @@ LOOKS = (
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def project() -> Iterator[Project]:
     directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     directory.chmod(0o755)
-    made = Desk(directory)
+    made = Project(directory)
     commit(made.work, {".hutch/config.toml": CONFIG})
     yield made
     shutil.rmtree(directory)
@@ -58,76 +58,76 @@ def check_counted(output: str) -> None:
     ], "what is ignored is said, once"
 
 
-def test_a_run_uses_the_settings_of_the_repository_as_they_were_at_its_start(desk: Desk) -> None:
-    ran = desk.run("--json", "--no-pr", replies=LOOKS)
+def test_a_run_uses_the_settings_of_the_repository_as_they_were_at_its_start(project: Project) -> None:
+    ran = project.run("--json", "--no-pr", replies=LOOKS)
     assert ran.returncode == 0, ran.stderr
     check_counted(ran.stdout)
 
 
-def test_a_repository_in_layers_has_settings_too(desk: Desk) -> None:
-    ran = desk.run("--json", "--no-pr", replies=LOOKS, HUTCH_WORKSPACE__MODE="overlay")
+def test_a_repository_in_layers_has_settings_too(project: Project) -> None:
+    ran = project.run("--json", "--no-pr", replies=LOOKS, HUTCH_WORKSPACE__MODE="overlay")
     assert ran.returncode == 0, ran.stderr
     check_counted(ran.stdout)
 
 
-def test_uncommitted_settings_count_when_uncommitted_changes_are_included(desk: Desk) -> None:
-    (desk.work / ".hutch/config.toml").write_text('[tests]\ncommand = "echo changed"\n')
+def test_uncommitted_settings_count_when_uncommitted_changes_are_included(project: Project) -> None:
+    (project.work / ".hutch/config.toml").write_text('[tests]\ncommand = "echo changed"\n')
     for mode in ("copy", "overlay"):
-        ran = desk.run("--json", "--no-pr", "--uncommitted", replies=LOOKS, HUTCH_WORKSPACE__MODE=mode)
+        ran = project.run("--json", "--no-pr", "--uncommitted", replies=LOOKS, HUTCH_WORKSPACE__MODE=mode)
         result = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
         assert [each["command"] for each in result if each["type"] == "tests.run"][:1] == ["echo changed"]
 
 
-def test_a_server_uses_the_settings_of_the_repository(desk: Desk) -> None:
-    with Home(desk.place).up("--port", "0"):
-        ran = desk.run("--json", "--no-pr", "--server", replies=LOOKS)
+def test_a_server_uses_the_settings_of_the_repository(project: Project) -> None:
+    with Home(project.place).up("--port", "0"):
+        ran = project.run("--json", "--no-pr", "--server", replies=LOOKS)
     assert ran.returncode == 0, ran.stderr
     check_counted(ran.stdout)
 
 
-def test_a_link_as_the_settings_file_is_ignored_and_reported(desk: Desk) -> None:
-    file = desk.work / ".hutch/config.toml"
+def test_a_link_as_the_settings_file_is_ignored_and_reported(project: Project) -> None:
+    file = project.work / ".hutch/config.toml"
     file.unlink()
     file.symlink_to("/etc/hostname")
-    commit(desk.work, {"more.txt": "more\n"})
-    ran = desk.run("--no-pr")
+    commit(project.work, {"more.txt": "more\n"})
+    ran = project.run("--no-pr")
     assert "warning: '.hutch/config.toml' is ignored: it cannot be opened, or is a link." in ran.stdout
 
 
-def test_a_persona_that_does_not_exist_is_blamed_on_the_repository(desk: Desk) -> None:
-    commit(desk.work, {".hutch/config.toml": 'persona = "nobody"\n'})
-    ran = desk.run("--no-pr")
+def test_a_persona_that_does_not_exist_is_blamed_on_the_repository(project: Project) -> None:
+    commit(project.work, {".hutch/config.toml": 'persona = "nobody"\n'})
+    ran = project.run("--no-pr")
     assert ran.returncode != 0
     assert "There is no persona 'nobody', which '.hutch/config.toml' names." in ran.stdout + ran.stderr
-    assert desk.run("--no-pr", "--persona", "engineer").returncode == 0
+    assert project.run("--no-pr", "--persona", "engineer").returncode == 0
 
 
-def test_a_review_uses_the_settings_of_the_repository(desk: Desk) -> None:
-    assert desk.run("--persona", "engineer", replies=FIXES).returncode == 0
+def test_a_review_uses_the_settings_of_the_repository(project: Project) -> None:
+    assert project.run("--persona", "engineer", replies=FIXES).returncode == 0
     looks = ({"calls": [call("run_tests")]}, {"calls": [call("finish", title="Good.", summary="")]})
-    ran = desk.hutch("review", "--json", "--model", desk.cassette(*looks))
+    ran = project.hutch("review", "--json", "--model", project.cassette(*looks))
     assert ran.returncode == 0, ran.stderr
     result = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
     assert [each["command"] for each in result if each["type"] == "tests.run"] == [f"echo {MARK}"]
 
 
-def test_an_evaluation_uses_the_settings_of_the_repository_and_says_what_it_ignores(desk: Desk) -> None:
+def test_an_evaluation_uses_the_settings_of_the_repository_and_says_what_it_ignores(project: Project) -> None:
     task = {
         "name": "look",
         "prompt": "Look.",
-        "repo": str(desk.work),
+        "repo": str(project.work),
         "hidden_tests": {"hidden.txt": "x"},
         "cassette": {"replies": LOOKS},
     }
-    (desk.place / "set.json").write_text(json.dumps({"tasks": [task]}))
-    ran = desk.hutch("eval", str(desk.place / "set.json"), "--json", str(desk.place / "report.json"))
+    (project.place / "set.json").write_text(json.dumps({"tasks": [task]}))
+    ran = project.hutch("eval", str(project.place / "set.json"), "--json", str(project.place / "report.json"))
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    (result,) = json.loads((desk.place / "report.json").read_text())["tasks"]
+    (result,) = json.loads((project.place / "report.json").read_text())["tasks"]
     assert [each["command"] for each in result["tests"]] == [f"echo {MARK}"]
     assert ran.stderr.count("'.hutch/config.toml' sets model") == 1
 
 
-def test_doctor_tries_the_test_command_of_the_repository(desk: Desk) -> None:
-    checks = json.loads(desk.hutch("doctor", "--json").stdout)["checks"]
+def test_doctor_tries_the_test_command_of_the_repository(project: Project) -> None:
+    checks = json.loads(project.hutch("doctor", "--json").stdout)["checks"]
     (tests,) = [each["found"] for each in checks if each["name"] == "tests"]
     assert f"echo {MARK}" in tests

@@ -21,8 +21,8 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.render.delivery import NOTHING
-from hutch.workspace.preparation.filler import SMALL_FILES
-from tests.cli.running import BREAKS, FIXES, Desk, call, lines
+from hutch.workspace.preparation.workspace_filling import SMALL_FILES
+from tests.cli.running import BREAKS, FIXES, Project, call, lines
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, serving
 from tests.forked import HUTCH, Forked, run
@@ -32,15 +32,15 @@ SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def project() -> Iterator[Project]:
     directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     directory.chmod(0o755)
-    yield Desk(directory)
+    yield Project(directory)
     shutil.rmtree(directory)
 
 
-def branches(desk: Desk) -> list[str]:
-    return git(desk.work, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+def branches(project: Project) -> list[str]:
+    return git(project.work, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
 COMMITS = (
@@ -55,18 +55,18 @@ COMMITS = (
 )
 
 
-def test_the_agent_can_commit_by_the_author_of_the_run(desk: Desk) -> None:
-    ran = desk.run("--no-pr", replies=COMMITS)
+def test_the_agent_can_commit_by_the_author_of_the_run(project: Project) -> None:
+    ran = project.run("--no-pr", replies=COMMITS)
     assert "  Hutch <hutch@localhost>\n" in ran.stdout, ran.stdout
-    ran = desk.run("--no-pr", replies=COMMITS, HUTCH_DELIVERY__AUTHOR="Ada Lovelace <ada@example.org>")
+    ran = project.run("--no-pr", replies=COMMITS, HUTCH_DELIVERY__AUTHOR="Ada Lovelace <ada@example.org>")
     assert "  Ada Lovelace <ada@example.org>\n" in ran.stdout and "  Me <me@b>\n" in ran.stdout, ran.stdout
 
 
 # --- output ---
 
 
-def test_a_prompt_becomes_a_tested_change(desk: Desk) -> None:
-    ran = desk.run()
+def test_a_prompt_becomes_a_tested_change(project: Project) -> None:
+    ran = project.run()
     assert (ran.returncode, ran.stderr) == (0, "")
     story = (
         *("session ses_", "with scripted:", "I see what is wrong.", "edit_file path=adding.py"),
@@ -84,48 +84,48 @@ def test_a_prompt_becomes_a_tested_change(desk: Desk) -> None:
         before, found, rest = rest.partition(part)
         assert found, f"{part} is not in {before}"
     assert "\x1b" not in ran.stdout
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
-    assert git(desk.work, "status", "--porcelain") == ""
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
+    assert git(project.work, "status", "--porcelain") == ""
 
 
-def test_a_repository_of_many_files_is_worked_on_in_layers(desk: Desk) -> None:
-    many = desk.work / "many"
+def test_a_repository_of_many_files_is_worked_on_in_layers(project: Project) -> None:
+    many = project.work / "many"
     many.mkdir()
     for number in range(SMALL_FILES):
         (many / f"{number}.txt").write_text(f"{number}\n")
-    commit(desk.work, {"one_more.txt": "more\n"})
-    ran = desk.run()
+    commit(project.work, {"one_more.txt": "more\n"})
+    ran = project.run()
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "tests: 1 passed" in ran.stdout
-    assert " overlay " in desk.hutch("workspace", "ls").stdout
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    assert " overlay " in project.hutch("workspace", "ls").stdout
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
 
 
-def test_last_is_the_newest_of_the_current_repository(desk: Desk) -> None:
-    assert desk.run("--max-turns", "1").returncode == 5
-    other = desk.place / "other"
-    shutil.copytree(desk.work, other)
-    assert desk.run("--max-turns", "1", "--repo", str(other)).returncode == 5
+def test_last_is_the_newest_of_the_current_repository(project: Project) -> None:
+    assert project.run("--max-turns", "1").returncode == 5
+    other = project.place / "other"
+    shutil.copytree(project.work, other)
+    assert project.run("--max-turns", "1", "--repo", str(other)).returncode == 5
 
     def last(directory: Path) -> str:
         shown = run(
             [HUTCH, "log", "last", "-n", "1", "--json"],
             cwd=directory,
-            env=desk.environment(),
+            env=project.environment(),
             capture_output=True,
             text=True,
         )
         return str(json.loads(shown.stdout)["session"])
 
-    listed = desk.hutch("log", "--json").stdout.splitlines()
+    listed = project.hutch("log", "--json").stdout.splitlines()
     newer, older = [json.loads(line)["session"] for line in listed]
-    assert [last(desk.work), last(other), last(desk.place)] == [older, newer, newer]
-    resumed = desk.hutch("resume", "last", "--max-turns", "9", "--json")
+    assert [last(project.work), last(other), last(project.place)] == [older, newer, newer]
+    resumed = project.hutch("resume", "last", "--max-turns", "9", "--json")
     assert (resumed.returncode, lines(resumed.stdout)[-1]["session"]) == (0, older)
 
 
-def test_a_run_prints_json_lines(desk: Desk) -> None:
-    ran = desk.run("--json")
+def test_a_run_prints_json_lines(project: Project) -> None:
+    ran = project.run("--json")
     assert (ran.returncode, ran.stderr) == (0, "")
     result = lines(ran.stdout)
     types = [each["type"] for each in result if each["type"] not in ("progress", "event")]
@@ -136,79 +136,79 @@ def test_a_run_prints_json_lines(desk: Desk) -> None:
     assert begin["session"].startswith("ses_")
     assert (end["session"], end["run"]) == (begin["session"], begin["run"])
     assert (end["outcome"], end["changed"], end["tests"]["passed"]) == ("done", True, 1)
-    assert git(desk.work, "rev-parse", end["change"]["branch"]) == end["change"]["commit"]
+    assert git(project.work, "rev-parse", end["change"]["branch"]) == end["change"]["commit"]
 
 
-def test_without_a_pull_request_the_work_is_in_the_workspace(desk: Desk) -> None:
-    ran = desk.run("--no-pr")
-    assert (ran.returncode, branches(desk)) == (0, ["main"])
+def test_without_a_pull_request_the_work_is_in_the_workspace(project: Project) -> None:
+    ran = project.run("--no-pr")
+    assert (ran.returncode, branches(project)) == (0, ["main"])
     found = re.search(r"No branch was created. The work is in the workspace (\S+):\n", ran.stdout)
     assert found
-    assert "return a + b" in desk.hutch("workspace", "cat", found[1], "adding.py").stdout
+    assert "return a + b" in project.hutch("workspace", "cat", found[1], "adding.py").stdout
     way = re.search(r"^deliver it: hutch (changes deliver run_\w+)$", ran.stdout, re.MULTILINE)
     assert way
-    delivered = desk.hutch(*way[1].split())
+    delivered = project.hutch(*way[1].split())
     assert (delivered.returncode, delivered.stderr) == (0, "")
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
 
 
-def test_a_password_in_the_address_is_hidden_everywhere(desk: Desk) -> None:
+def test_a_password_in_the_address_is_hidden_everywhere(project: Project) -> None:
     password = "grue-lantern-9981"
     says = {"text": f"It is {password}.", "calls": [call("bash", command=f"echo {password} > a; cat a")]}
-    tape = desk.place / "tape.json"
-    with serving(desk.place, password=f"ada:{password}") as there:
+    tape = project.place / "tape.json"
+    with serving(project.place, password=f"ada:{password}") as there:
         address = there.url("work", user=f"ada:{password}")
         words = ("--no-pr", "--repo", address, "--record", str(tape))
-        ran = desk.run(*words, replies=(says, {"text": "That is all."}), prompt=f"Say {password}.")
+        ran = project.run(*words, replies=(says, {"text": "That is all."}), prompt=f"Say {password}.")
     assert ran.stdout.count("[redacted:") == 5  # prompt, reply, command, output and diff
-    files = [path for path in (desk.place / "home").rglob("*") if path.is_file()]
+    files = [path for path in (project.place / "home").rglob("*") if path.is_file()]
     kept = [path for path in files if "workspaces" not in path.parts]
     shown = [ran.stdout, ran.stderr, tape.read_text(), *(path.read_text("latin-1") for path in kept)]
     assert [text for text in shown if password in text] == []
 
 
-def test_a_run_that_no_model_or_persona_could_do_leaves_no_session(desk: Desk) -> None:
+def test_a_run_that_no_model_or_persona_could_do_leaves_no_session(project: Project) -> None:
     no_key = "There is no key for openai. Set it with `hutch config set-secret openai_api_key`"
     for words, env, code, says in (
         (("--model", "openai:some"), {}, exit_codes.DENIED, no_key),
         ((), {"HUTCH_MODEL": "openai:some"}, exit_codes.DENIED, no_key),
         (("--persona", "../x"), {}, exit_codes.BAD_REQUEST, "There is no persona '../x'. Known personas: "),
     ):
-        refused = desk.hutch("run", "Mend add", *words, **env)
+        refused = project.hutch("run", "Mend add", *words, **env)
         assert (refused.returncode, says in refused.stderr) == (code, True), refused.stderr
-    assert "ses_" not in desk.hutch("log").stdout
+    assert "ses_" not in project.hutch("log").stdout
 
 
-def test_a_run_without_changes_opens_no_pull_request(desk: Desk) -> None:
-    ran = desk.run(replies=({"text": "It is fine as it is."},))
-    assert (ran.returncode, branches(desk)) == (0, ["main"])
+def test_a_run_without_changes_opens_no_pull_request(project: Project) -> None:
+    ran = project.run(replies=({"text": "It is fine as it is."},))
+    assert (ran.returncode, branches(project)) == (0, ["main"])
     assert "Nothing was changed" in ran.stdout
     assert "pull request" not in ran.stdout
 
 
-def test_a_missing_repository_is_not_delivered_to(desk: Desk) -> None:
-    desk.run(replies=({"text": "It is fine."},))
-    nothing = desk.hutch("changes", "deliver")
+def test_a_missing_repository_is_not_delivered_to(project: Project) -> None:
+    project.run(replies=({"text": "It is fine."},))
+    nothing = project.hutch("changes", "deliver")
     assert (nothing.returncode, nothing.stderr) == (0, f"{NOTHING}\n")
-    result = json.loads(desk.hutch("changes", "propose", "--json").stdout)
+    result = json.loads(project.hutch("changes", "propose", "--json").stdout)
     assert result["delivered"]["outcome"] == "nothing"
-    desk.run("--no-pr", replies=({"text": "It is fine."},))
-    ended = desk.hutch("changes", "deliver")
+    project.run("--no-pr", replies=({"text": "It is fine."},))
+    ended = project.hutch("changes", "deliver")
     assert ended.returncode == 2 and "has ended" in ended.stderr
 
 
-def test_a_plain_directory_is_worked_on_but_not_delivered(desk: Desk) -> None:
-    shutil.rmtree(desk.work / ".git")
-    refused = desk.run()
+def test_a_plain_directory_is_worked_on_but_not_delivered(project: Project) -> None:
+    shutil.rmtree(project.work / ".git")
+    refused = project.run()
     assert refused.returncode == exit_codes.BAD_REQUEST and "--plain-directory" in refused.stderr
-    ran = desk.run("--plain-directory")
+    ran = project.run("--plain-directory")
     assert ran.returncode == 0, ran.stderr
     assert "The work is in the workspace" in ran.stdout
 
 
-def test_control_characters_are_escaped(desk: Desk) -> None:
+def test_control_characters_are_escaped(project: Project) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\u202e"
-    ran = desk.run(
+    ran = project.run(
         replies=(
             {"text": evil, "calls": [call("write_file", path="new.txt", content=evil)]},
             {"calls": [call("finish", title=f"A {evil} b", summary=evil)]},
@@ -218,21 +218,21 @@ def test_control_characters_are_escaped(desk: Desk) -> None:
     assert not set(ran.stdout) & {"\x1b", "\x07", "\u202e"}
 
 
-def test_without_a_model_a_run_fails(desk: Desk) -> None:
+def test_without_a_model_a_run_fails(project: Project) -> None:
     nobody = {"HUTCH_MODELS__OLLAMA_BASE_URL": "http://127.0.0.1:9"}
-    ran = desk.hutch("run", "Mend add", **nobody)
+    ran = project.hutch("run", "Mend add", **nobody)
     assert ran.returncode == exit_codes.UNAVAILABLE
     assert ran.stderr.startswith("hutch: No model is connected, so nothing was done. Set a key with ")
-    as_json = desk.hutch("run", "Mend add", "--json", **nobody)
+    as_json = project.hutch("run", "Mend add", "--json", **nobody)
     assert (as_json.returncode, lines(as_json.stdout)[-1]["type"]) == (exit_codes.UNAVAILABLE, "end")
 
 
-def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
+def interrupted_at(line: str, project: Project, *replies: dict[str, object]) -> str:
     """Press Ctrl-C when a line is shown, which must be during the run; return the later output."""
     with Forked(
-        [HUTCH, "run", "Wait", "--model", desk.cassette(*replies)],
-        cwd=desk.work,
-        env=desk.environment(),
+        [HUTCH, "run", "Wait", "--model", project.cassette(*replies)],
+        cwd=project.work,
+        env=project.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
@@ -246,149 +246,152 @@ def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
     return str(rest)
 
 
-def test_output_of_a_command_is_shown_live(desk: Desk) -> None:
+def test_output_of_a_command_is_shown_live(project: Project) -> None:
     command = "echo begun; sleep 60; echo over"
     waits = ({"calls": [call("bash", command=command, timeout_s=90)]}, {"text": "That is all."})
-    assert "begun" not in interrupted_at("  begun\n", desk, *waits)
+    assert "begun" not in interrupted_at("  begun\n", project, *waits)
 
 
-def test_a_reply_is_shown_while_it_is_streamed(desk: Desk) -> None:
-    interrupted_at("I begin.\n", desk, {"text": "I begin.\nI go on. " * 20, "fault": {"kind": "stall"}})
+def test_a_reply_is_shown_while_it_is_streamed(project: Project) -> None:
+    interrupted_at("I begin.\n", project, {"text": "I begin.\nI go on. " * 20, "fault": {"kind": "stall"}})
 
 
 # --- the author ---
 
 
-def test_the_author_comes_from_git_or_the_setting(desk: Desk) -> None:
+def test_the_author_comes_from_git_or_the_setting(project: Project) -> None:
     def author() -> str:
-        last = branches(desk)[-2]
-        return git(desk.work, "show", "-s", "--format=%an <%ae>", last)
+        last = branches(project)[-2]
+        return git(project.work, "show", "-s", "--format=%an <%ae>", last)
 
-    assert desk.run().returncode == 0
+    assert project.run().returncode == 0
     assert author() == "Hutch <hutch@localhost>"
-    git(desk.work, "config", "user.name", "Mallory")
-    (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
-    assert desk.run().returncode == 0
+    git(project.work, "config", "user.name", "Mallory")
+    (project.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    assert project.run().returncode == 0
     assert author() == "Ada Lovelace <ada@example.org>"
-    assert desk.run(HUTCH_DELIVERY__AUTHOR="Bot <bot@example.org>").returncode == 0
+    assert project.run(HUTCH_DELIVERY__AUTHOR="Bot <bot@example.org>").returncode == 0
     assert author() == "Bot <bot@example.org>"
-    assert desk.run(HUTCH_DELIVERY__AUTHOR="nobody").returncode == 2
+    assert project.run(HUTCH_DELIVERY__AUTHOR="nobody").returncode == 2
 
 
-def test_a_secret_in_a_reply_is_redacted(desk: Desk) -> None:
+def test_a_secret_in_a_reply_is_redacted(project: Project) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
     finish = call("finish", title=f"Use {secret}\nnow", summary=f"It is {secret}.")
     for words in ((), ("--json",)):
-        ran = desk.run(*words, replies=(FIXES[0], {"calls": [finish]}))
+        ran = project.run(*words, replies=(FIXES[0], {"calls": [finish]}))
         assert ran.returncode == 0
         assert secret not in ran.stdout + ran.stderr
-    assert secret not in git(desk.work, "log", "--all", "--format=%B")
-    assert secret not in desk.hutch("changes", "list", "--json").stdout
+    assert secret not in git(project.work, "log", "--all", "--format=%B")
+    assert secret not in project.hutch("changes", "list", "--json").stdout
 
 
 # --- exit codes ---
 
 
-def test_a_secret_split_over_parts_is_redacted(desk: Desk) -> None:
+def test_a_secret_split_over_parts_is_redacted(project: Project) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
     apart = secret.replace("B2", "B\x012")
     replies = (FIXES[0], {"calls": [call("finish", title=f"Use {apart}", summary=f"It is {apart}.")]})
-    ran = desk.run("--json", replies=replies, prompt=f"Mend add with {secret}")
+    ran = project.run("--json", replies=replies, prompt=f"Mend add with {secret}")
     assert ran.returncode == 0, ran.stderr
-    assert secret not in git(desk.work, "log", "--all", "--format=%D%n%B")
+    assert secret not in git(project.work, "log", "--all", "--format=%D%n%B")
     session = next(each["session"] for each in lines(ran.stdout) if each["type"] == "begin")
-    result = desk.hutch("log", session, "--json").stdout + desk.hutch("changes", "list", "--json").stdout
+    result = (
+        project.hutch("log", session, "--json").stdout + project.hutch("changes", "list", "--json").stdout
+    )
     assert "session.opened" in result and secret not in ran.stdout + result
 
 
-def test_failing_tests_exit_with_3_and_are_not_delivered(desk: Desk) -> None:
-    ran = desk.run(replies=BREAKS)
-    assert (ran.returncode, branches(desk)) == (3, ["main"])
+def test_failing_tests_exit_with_3_and_are_not_delivered(project: Project) -> None:
+    ran = project.run(replies=BREAKS)
+    assert (ran.returncode, branches(project)) == (3, ["main"])
     assert "tests failing" in ran.stdout and "did not fail before" in ran.stdout, ran.stdout
 
 
-def test_tests_that_failed_before_do_not_block_delivery(desk: Desk) -> None:
-    test = (desk.work / "test_adding.py").read_text()
-    commit(desk.work, {"test_adding.py": f"{test}\n    def test_moon(self):\n        self.fail()\n"})
-    ran = desk.run(replies=(FIXES[0], {**FIXES[1], "times": 50}))
-    assert (ran.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
-    assert "1 test fails, as it did before." in desk.hutch("changes", "show").stdout
+def test_tests_that_failed_before_do_not_block_delivery(project: Project) -> None:
+    test = (project.work / "test_adding.py").read_text()
+    commit(project.work, {"test_adding.py": f"{test}\n    def test_moon(self):\n        self.fail()\n"})
+    ran = project.run(replies=(FIXES[0], {**FIXES[1], "times": 50}))
+    assert (ran.returncode, branches(project)) == (0, ["hutch/add-instead-of-subtracting", "main"])
+    assert "1 test fails, as it did before." in project.hutch("changes", "show").stdout
     assert "tests: 1 failed, 1 passed. 1 test fails, as it did before.\n" in ran.stdout
     merge = re.search(r"merge it:  hutch (changes merge chg_\S+ --force)\n", ran.stdout)
-    assert merge and desk.hutch(*merge[1].split()).returncode == 0
-    assert len(list((desk.place / "home/data/workspaces").iterdir())) == 1
+    assert merge and project.hutch(*merge[1].split()).returncode == 0
+    assert len(list((project.place / "home/data/workspaces").iterdir())) == 1
 
 
-def test_tests_that_cannot_run_are_not_run_on_the_base(desk: Desk) -> None:
-    (desk.work / ".hutch.toml").unlink()
-    (desk.work / "package.json").write_text('{"devDependencies": {"jest": "^29"}}')
-    git(desk.work, "add", "-A")
-    git(desk.work, "commit", "-qm", "jest")
-    ran = desk.run()
+def test_tests_that_cannot_run_are_not_run_on_the_base(project: Project) -> None:
+    (project.work / ".hutch.toml").unlink()
+    (project.work / "test_adding.py").unlink()  # else its tests would decide
+    (project.work / "package.json").write_text('{"devDependencies": {"jest": "^29"}}')
+    git(project.work, "add", "-A")
+    git(project.work, "commit", "-qm", "jest")
+    ran = project.run()
     assert ran.returncode == 3, ran.stderr
     assert "tests: The tests cannot be run: Jest is not in the jail" in ran.stdout
     assert "before" not in ran.stdout.partition("No branch was created")[2]
     assert "deliver anyway: hutch changes propose" in ran.stdout
 
 
-def test_slow_tests_pass_with_a_longer_timeout(desk: Desk) -> None:
-    test = (desk.work / "test_adding.py").read_text()
+def test_slow_tests_pass_with_a_longer_timeout(project: Project) -> None:
+    test = (project.work / "test_adding.py").read_text()
     commit(
-        desk.work,
+        project.work,
         {"test_adding.py": test.replace("self.assert", "__import__('time').sleep(2.5)\n        self.assert")},
     )
-    ran = desk.run(HUTCH_TESTS__TIMEOUT_S="1")
-    assert (ran.returncode, branches(desk)) == (3, ["main"])
+    ran = project.run(HUTCH_TESTS__TIMEOUT_S="1")
+    assert (ran.returncode, branches(project)) == (3, ["main"])
     assert "took too long" in ran.stdout and "tests.timeout_s" in ran.stdout
-    went_on = desk.hutch("resume", HUTCH_TESTS__TIMEOUT_S="60")
-    assert (went_on.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
+    went_on = project.hutch("resume", HUTCH_TESTS__TIMEOUT_S="60")
+    assert (went_on.returncode, branches(project)) == (0, ["hutch/add-instead-of-subtracting", "main"])
 
 
-def test_failing_work_is_delivered_on_request_and_marked(desk: Desk) -> None:
-    ran = desk.run(replies=BREAKS)
+def test_failing_work_is_delivered_on_request_and_marked(project: Project) -> None:
+    ran = project.run(replies=BREAKS)
     command = re.search(r"deliver anyway: hutch (changes propose run_\S+)\n", ran.stdout)
     assert command, ran.stdout
     # Until then it can be tried again, as with a test that fails by chance.
-    assert desk.hutch("resume").returncode == 3
-    done = desk.hutch(*command[1].split(), "--json")
+    assert project.hutch("resume").returncode == 3
+    done = project.hutch(*command[1].split(), "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    (change,) = map(json.loads, desk.hutch("changes", "list", "--json").stdout.splitlines())
+    (change,) = map(json.loads, project.hutch("changes", "list", "--json").stdout.splitlines())
     assert change["id"] == json.loads(done.stdout)["delivered"]["change_id"]
     assert (change["branch"], change["tests"]) == ("hutch/nearly", "1 failed")
     assert change["body"].startswith("It is not right.\n\nThe tests fail. This is known")
-    assert change["body"] in git(desk.work, "show", "-s", "--format=%B", "hutch/nearly")
-    assert branches(desk) == ["hutch/nearly", "main"]
+    assert change["body"] in git(project.work, "show", "-s", "--format=%B", "hutch/nearly")
+    assert branches(project) == ["hutch/nearly", "main"]
     for word in ("propose", "deliver"):
-        again = desk.hutch("changes", word, command[1].split()[-1])
+        again = project.hutch("changes", word, command[1].split()[-1])
         assert again.returncode == 0
         assert again.stdout.startswith(f"{change['id']}  hutch/nearly  Nearly\n")
-    assert branches(desk) == ["hutch/nearly", "main"]
-    assert desk.hutch("resume").returncode == 2
+    assert branches(project) == ["hutch/nearly", "main"]
+    assert project.hutch("resume").returncode == 2
 
 
-def test_work_of_a_stopped_run_is_delivered_on_request(desk: Desk) -> None:
-    assert desk.run("--max-turns", "1").returncode == 5
-    done = desk.hutch("changes", "propose")
-    assert (done.returncode, branches(desk)) == (0, ["hutch/mend-add", "main"])
-    assert "The tests were not run on this." in desk.hutch("changes", "show").stdout
+def test_work_of_a_stopped_run_is_delivered_on_request(project: Project) -> None:
+    assert project.run("--max-turns", "1").returncode == 5
+    done = project.hutch("changes", "propose")
+    assert (done.returncode, branches(project)) == (0, ["hutch/mend-add", "main"])
+    assert "The tests were not run on this." in project.hutch("changes", "show").stdout
 
 
-def test_a_limit_exits_with_5_and_the_run_can_be_resumed(desk: Desk) -> None:
-    ran = desk.run("--max-turns", "1")
-    assert (ran.returncode, branches(desk)) == (5, ["main"])
+def test_a_limit_exits_with_5_and_the_run_can_be_resumed(project: Project) -> None:
+    ran = project.run("--max-turns", "1")
+    assert (ran.returncode, branches(project)) == (5, ["main"])
     assert "limit reached: It took 1 turn, which is the limit." in ran.stdout
     assert "1 turn, " in ran.stdout
     # Past usage counts, and the output says how to resume.
-    again = desk.hutch("resume")
-    assert (again.returncode, branches(desk)) == (5, ["main"])
+    again = project.hutch("resume")
+    assert (again.returncode, branches(project)) == (5, ["main"])
     command = re.search(r"Resume with: hutch (resume run_\S+ --max-turns 2)\n", again.stdout)
     assert command, again.stdout
-    went_on = desk.hutch(*command[1].split())
+    went_on = project.hutch(*command[1].split())
     assert (went_on.returncode, went_on.stderr) == (0, "")
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
 
 
-def test_a_rejected_key_exits_with_4(desk: Desk) -> None:
+def test_a_rejected_key_exits_with_4(project: Project) -> None:
     class Rejects(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = b'{"error": {"message": "Invalid key.", "code": "invalid_api_key"}}'
@@ -401,21 +404,22 @@ def test_a_rejected_key_exits_with_4(desk: Desk) -> None:
         threading.Thread(target=server.serve_forever).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/v1"
         named = {"HUTCH_MODELS__OPENAI_COMPATIBLE_BASE_URL": url, "OPENAI_COMPATIBLE_API_KEY": "wrong-key-1"}
-        ran = desk.hutch("run", "Mend add", "--model", "openai-compatible:m", **named)
+        ran = project.hutch("run", "Mend add", "--model", "openai-compatible:m", **named)
         server.shutdown()
-    assert "openai-compatible does not accept the key: Invalid key." in ran.stdout, ran.stdout + ran.stderr
+    said = "does not accept the key from the environment variable OPENAI_COMPATIBLE_API_KEY: Invalid key."
+    assert said in " ".join(ran.stdout.split()), ran.stdout + ran.stderr
     assert ran.returncode == exit_codes.DENIED
 
 
-def test_max_cost_uses_the_users_prices(desk: Desk) -> None:
-    priced = f"{desk.cassette(*FIXES)}=1000000/1000000/1000000"
-    ran = desk.run("--max-cost", "2", HUTCH_MODELS__PRICES=priced)
+def test_max_cost_uses_the_users_prices(project: Project) -> None:
+    priced = f"{project.cassette(*FIXES)}=1000000/1000000/1000000"
+    ran = project.run("--max-cost", "2", HUTCH_MODELS__PRICES=priced)
     assert ran.returncode == 5
     assert re.search(r"limit reached: It cost \$\d+\.\d\d; the limit is \$2\.00\.", ran.stdout)
     assert re.search(r"Resume with: hutch resume run_\S+ --max-cost 4\n", ran.stdout)
 
 
-def test_max_cost_is_refused_without_a_price(desk: Desk) -> None:
+def test_max_cost_is_refused_without_a_price(project: Project) -> None:
     unknown = ("--model", "openai-compatible:unknown")
     words = (
         "The price of openai-compatible:unknown is unknown, so its cost cannot be limited. Set its price in"
@@ -424,28 +428,38 @@ def test_max_cost_is_refused_without_a_price(desk: Desk) -> None:
         "HUTCH_MODELS__OPENAI_COMPATIBLE_BASE_URL": "http://127.0.0.1:9/v1",
         "HUTCH_MODELS__ATTEMPTS": "1",
     }
-    ran = desk.run("--max-cost", "2", *unknown, **nobody)
+    ran = project.run("--max-cost", "2", *unknown, **nobody)
     assert ran.returncode == 2 and "starts with" not in ran.stdout
     assert words in ran.stderr and "limit tokens" in ran.stderr
     # Where only the persona says so, it is a warning.
-    own = desk.place / "home/personas/poor.md"
+    own = project.place / "home/personas/poor.md"
     own.parent.mkdir(parents=True)
     own.write_text("---\nlimits: {cost_usd: 1}\n---\nBe brief.")
-    ran = desk.run("--persona", "poor", *unknown, **nobody)
+    ran = project.run("--persona", "poor", *unknown, **nobody)
     assert (ran.returncode, f"warning: {words}" in ran.stdout) == (6, True)
 
 
-def test_limits_can_be_raised_up_to_those_of_the_persona(desk: Desk) -> None:
-    endless = ({"calls": [call("bash", command="date +%N")], "times": 150},)
-    ran = desk.run("--json", "--max-turns", "200", replies=endless)
-    assert lines(ran.stdout)[-1]["turns"] == 150
-    end = lines(desk.run("--json", replies=endless).stdout)[-1]
+def test_the_model_of_a_persona_counts_and_the_option_overrides_it(project: Project) -> None:
+    own = project.place / "home/personas/brief.md"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(f"---\nmodel: {project.cassette({'text': 'As the persona says.'})}\n---\nBe brief.\n")
+    ran = project.hutch("run", "Look", "--persona", "brief", "--no-pr")
+    assert "(named by the persona brief)" in ran.stdout and "As the persona says." in ran.stdout
+    ran = project.run("--persona", "brief", "--no-pr", replies=({"text": "As the option says."},))
+    assert "(requested explicitly)" in ran.stdout and "As the option says." in ran.stdout
+
+
+def test_limits_can_be_raised_up_to_those_of_the_persona(project: Project) -> None:
+    endless = ({"calls": [call("bash", command="date +%N")], "times": 101},)
+    ran = project.run("--json", "--max-turns", "200", replies=endless)
+    assert lines(ran.stdout)[-1]["turns"] == 101
+    end = lines(project.run("--json", replies=endless).stdout)[-1]
     assert (end["outcome"], end["turns"]) == ("limit_reached", 100)
     assert end["resume_hint"].endswith(" --max-turns 200")
-    own = desk.place / "home/personas/small.md"
+    own = project.place / "home/personas/small.md"
     own.parent.mkdir()
     own.write_text("---\nlimits: {turns: 1}\n---\nBe brief.")
-    ran = desk.run("--persona", "small", "--max-turns", "200")
+    ran = project.run("--persona", "small", "--max-turns", "200")
     assert ran.returncode == 5
     assert "Raise limits.turns of the persona 'small', then resume with: hutch resume run_" in ran.stdout
 
@@ -465,31 +479,31 @@ def test_limits_can_be_raised_up_to_those_of_the_persona(desk: Desk) -> None:
         (("--max-cost", "-1"), "--max-cost"),
     ],
 )
-def test_invalid_options_exit_with_2(desk: Desk, words: tuple[str, ...], says: str) -> None:
-    ran = desk.run(*words)
+def test_invalid_options_exit_with_2(project: Project, words: tuple[str, ...], says: str) -> None:
+    ran = project.run(*words)
     assert ran.returncode == 2 and "starts with" not in ran.stdout
     assert says in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert desk.hutch("sessions", "list", "--json").stdout == ""
+    assert project.hutch("sessions", "list", "--json").stdout == ""
 
 
 # --- the prompt ---
 
 
-def test_the_reason_why_tests_did_not_run_is_in_the_summary_once(desk: Desk) -> None:
-    ran = desk.run(HUTCH_TESTS__COMMAND="python3 -m nosuchmodule")
+def test_the_reason_why_tests_did_not_run_is_in_the_summary_once(project: Project) -> None:
+    ran = project.run(HUTCH_TESTS__COMMAND="python3 -m nosuchmodule")
     assert ran.returncode == exit_codes.NO, ran.stderr
     summary = ran.stdout.partition("tests failing: ")[2]
     assert summary.count("No module named nosuchmodule") == 1, ran.stdout
     assert "No branch was created because the tests fail. " in summary
 
 
-def test_a_retry_of_the_model_is_shown_with_its_reason(desk: Desk) -> None:
+def test_a_retry_of_the_model_is_shown_with_its_reason(project: Project) -> None:
     fails = {"fault": {"status": 529}}
     result = r"cassette\.json is overloaded \(529\); retrying in 1 s \(attempt 2 of 6\)\."
-    ran = desk.run(replies=(fails, *FIXES))
+    ran = project.run(replies=(fails, *FIXES))
     assert ran.returncode == 0 and re.search(result, ran.stdout), ran.stdout
-    ran = desk.run("--json", replies=(fails, *FIXES))
+    ran = project.run("--json", replies=(fails, *FIXES))
     (shown,) = [each for each in lines(ran.stdout) if "retrying" in str(each.get("text"))]
     assert shown["type"] == "progress" and re.search(result, shown["text"])
     (replied, _) = [
@@ -498,23 +512,23 @@ def test_a_retry_of_the_model_is_shown_with_its_reason(desk: Desk) -> None:
     assert replied["event"]["attempts"] == 2
 
 
-def test_errors_before_a_run_are_json(desk: Desk) -> None:
+def test_errors_before_a_run_are_json(project: Project) -> None:
     for words in (("run", "Mend add", "--repo", "nowhere"), ("resume", "run_nowhere")):
-        result = desk.hutch(*words, "--json")
+        result = project.hutch(*words, "--json")
         assert (result.returncode, result.stdout) == (2, "")
         assert json.loads(result.stderr)["error"]["code"] == "not_found"
 
 
-def test_a_prompt_from_standard_input(desk: Desk) -> None:
-    model = desk.cassette({"text": "Read."})
-    ran = desk.hutch("run", "-", "--model", model, "--json", stdin="Mend add\nand größe")
+def test_a_prompt_from_standard_input(project: Project) -> None:
+    model = project.cassette({"text": "Read."})
+    ran = project.hutch("run", "-", "--model", model, "--json", stdin="Mend add\nand größe")
     started = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
     assert [each["prompt"] for each in started if each["type"] == "run.started"] == ["Mend add\nand größe"]
 
 
 @pytest.mark.parametrize(("prompt", "stdin"), [("", "x"), (" \n", "x"), ("-", ""), ("-", " \n ")])
-def test_an_empty_prompt(desk: Desk, prompt: str, stdin: str) -> None:
-    ran = desk.hutch("run", prompt, "--model", desk.cassette(*FIXES), stdin=stdin)
+def test_an_empty_prompt(project: Project, prompt: str, stdin: str) -> None:
+    ran = project.hutch("run", prompt, "--model", project.cassette(*FIXES), stdin=stdin)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "The prompt is empty" in ran.stderr
 
@@ -522,18 +536,18 @@ def test_an_empty_prompt(desk: Desk, prompt: str, stdin: str) -> None:
 # --- recording ---
 
 
-def test_a_recording_replays_the_same_run(desk: Desk) -> None:
-    tape = desk.place / "tape.json"
-    assert desk.run("--record", str(tape), "--no-pr").returncode == 0
-    again = desk.hutch("run", "Mend add", "--model", f"scripted:{tape}")
-    assert (again.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
+def test_a_recording_replays_the_same_run(project: Project) -> None:
+    tape = project.place / "tape.json"
+    assert project.run("--record", str(tape), "--no-pr").returncode == 0
+    again = project.hutch("run", "Mend add", "--model", f"scripted:{tape}")
+    assert (again.returncode, branches(project)) == (0, ["hutch/add-instead-of-subtracting", "main"])
 
 
 # --- interruption ---
 
 
 def interrupted(
-    desk: Desk,
+    project: Project,
     number: signal.Signals,
     *words: str,
     replies: Sequence[dict[str, object]] = SLOW,
@@ -541,9 +555,9 @@ def interrupted(
 ) -> tuple[int, str, str]:
     """A run that gets a signal in the middle of a command."""
     process = Forked(
-        [HUTCH, *command, "--model", desk.cassette(*replies), *words],
-        cwd=desk.work,
-        env=desk.environment(),
+        [HUTCH, *command, "--model", project.cassette(*replies), *words],
+        cwd=project.work,
+        env=project.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -561,65 +575,65 @@ def interrupted(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_run_can_be_resumed_as_printed(desk: Desk, number: signal.Signals) -> None:
-    code, _, said = interrupted(desk, number)
+def test_an_interrupted_run_can_be_resumed_as_printed(project: Project, number: signal.Signals) -> None:
+    code, _, said = interrupted(project, number)
     found = re.fullmatch(
         r"hutch: stopped; nothing was delivered\. Resume with: hutch resume (run_\S+)\n", said
     )
     assert found, said
-    assert (code, branches(desk)) == (130, ["main"])
-    went_on = desk.hutch("resume", found[1])
+    assert (code, branches(project)) == (130, ["main"])
+    went_on = project.hutch("resume", found[1])
     assert (went_on.returncode, went_on.stderr) == (0, "")
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
-    again = desk.hutch("resume", found[1])
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
+    again = project.hutch("resume", found[1])
     assert again.returncode == 2
     assert "has ended (done), and nothing is left to do" in again.stderr
 
 
-def test_a_resumed_run_is_interrupted_and_resumed_again(desk: Desk) -> None:
+def test_a_resumed_run_is_interrupted_and_resumed_again(project: Project) -> None:
     twice = (SLOW[0], *SLOW)
-    interrupted(desk, signal.SIGINT, replies=twice)
-    code, _, said = interrupted(desk, signal.SIGINT, replies=twice, command=("resume", "last"))
+    interrupted(project, signal.SIGINT, replies=twice)
+    code, _, said = interrupted(project, signal.SIGINT, replies=twice, command=("resume", "last"))
     assert code == 130 and "Resume with: hutch resume run_" in said
-    log = map(json.loads, desk.hutch("log", "last", "--json").stdout.splitlines())
+    log = map(json.loads, project.hutch("log", "last", "--json").stdout.splitlines())
     ends = [each["event"]["outcome"] for each in log if each["event"]["type"] == "run.ended"]
     assert ends == ["cancelled", "cancelled"]
-    went_on = desk.hutch("resume", "last")
-    assert (went_on.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
+    went_on = project.hutch("resume", "last")
+    assert (went_on.returncode, branches(project)) == (0, ["hutch/add-instead-of-subtracting", "main"])
 
 
-def test_an_active_run_is_not_resumed(desk: Desk) -> None:
+def test_an_active_run_is_not_resumed(project: Project) -> None:
     with Forked(
-        [HUTCH, "run", "Wait", "--model", desk.cassette(*SLOW)],
-        cwd=desk.work,
-        env=desk.environment(),
+        [HUTCH, "run", "Wait", "--model", project.cassette(*SLOW)],
+        cwd=project.work,
+        env=project.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stdout is not None
         assert "Wait for it.\n" in iter(process.stdout.readline, "")
-        refused = desk.hutch("resume", "last")
+        refused = project.hutch("resume", "last")
         assert refused.returncode == 2 and "is running already" in refused.stderr
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=DEADLINE_S)
-    assert desk.hutch("resume", "last", "--model", desk.cassette(*FIXES)).returncode == 0
+    assert project.hutch("resume", "last", "--model", project.cassette(*FIXES)).returncode == 0
 
 
-def test_a_resumed_run_keeps_its_options(desk: Desk) -> None:
+def test_a_resumed_run_keeps_its_options(project: Project) -> None:
     """Hosts, recording, delivery and the author."""
-    (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
+    (project.place / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
     words = ("--net", "example.com", "--record", "tape.json", "--no-pr")
     looks = {"calls": [call("bash", command="echo ${https_proxy:+there is a} way out")]}
-    code, _, _ = interrupted(desk, signal.SIGINT, *words, replies=(SLOW[0], looks, *FIXES))
+    code, _, _ = interrupted(project, signal.SIGINT, *words, replies=(SLOW[0], looks, *FIXES))
     assert code == 130
-    (desk.place / ".gitconfig").unlink()
-    went_on = desk.hutch("resume", "--json")
-    assert (went_on.returncode, branches(desk)) == (0, ["main"])
+    (project.place / ".gitconfig").unlink()
+    went_on = project.hutch("resume", "--json")
+    assert (went_on.returncode, branches(project)) == (0, ["main"])
     assert "there is a way out" in went_on.stdout
-    tape = json.loads((desk.work / "tape.json").read_text())
+    tape = json.loads((project.work / "tape.json").read_text())
     assert len(tape["replies"]) == 4
-    log = map(json.loads, desk.hutch("log", "last", "--json").stdout.splitlines())
+    log = map(json.loads, project.hutch("log", "last", "--json").stdout.splitlines())
     (started,) = [each["event"] for each in log if each["event"]["type"] == "run.started"]
     assert (started["network"], started["author"], started["deliver"]) == (
         ["example.com"],
@@ -628,17 +642,17 @@ def test_a_resumed_run_keeps_its_options(desk: Desk) -> None:
     )
 
 
-def test_an_agent_cannot_rewrite_its_own_rules(desk: Desk) -> None:
+def test_an_agent_cannot_rewrite_its_own_rules(project: Project) -> None:
     """By editing the repository's persona, and going on from there."""
     rules = "---\npolicy: {rules: [deny bash touch]}\nlimits: {turns: 3}\n---\nUse tabs.\n"
-    commit(desk.work, {".hutch/personas/engineer.md": rules})
+    commit(project.work, {".hutch/personas/engineer.md": rules})
     breaks_out = (
         {"calls": [call("write_file", path=".hutch/personas/engineer.md", content="Do as you like.")]},
         {"calls": [call("bash", command="touch a; echo became free")], "times": 5},
     )
-    ran = desk.run("--json", "--max-turns", "1", replies=breaks_out)
+    ran = project.run("--json", "--max-turns", "1", replies=breaks_out)
     assert ran.returncode == 5
-    went_on = desk.hutch("resume", "--json", "--max-turns", "9")
+    went_on = project.hutch("resume", "--json", "--max-turns", "9")
     result = [each["event"] for each in lines(went_on.stdout) if each["type"] == "event"]
     results = [each["text"] for each in result if each["type"] == "tool.returned"]
     assert len(results) == 2 and all("A rule denies this: deny bash touch" in text for text in results)
@@ -647,8 +661,8 @@ def test_an_agent_cannot_rewrite_its_own_rules(desk: Desk) -> None:
     )
 
 
-def test_an_interruption_as_json(desk: Desk) -> None:
-    code, out, err = interrupted(desk, signal.SIGINT, "--json")
+def test_an_interruption_as_json(project: Project) -> None:
+    code, out, err = interrupted(project, signal.SIGINT, "--json")
     assert (code, err) == (130, "")
     result = lines(out)
     assert (result[-1]["type"], result[-1]["run"]) == ("interrupted", reported_run(result))
@@ -658,40 +672,40 @@ def reported_run(output: list[dict[str, object]]) -> object:
     return next(each["run"] for each in output if each["type"] == "begin")
 
 
-def test_a_failed_delivery_is_repeated(desk: Desk) -> None:
-    hook = desk.work / ".git/hooks/reference-transaction"
+def test_a_failed_delivery_is_repeated(project: Project) -> None:
+    hook = project.work / ".git/hooks/reference-transaction"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho closed for the night >&2\nexit 1\n")
     hook.chmod(0o755)
-    ran = desk.run()
+    ran = project.run()
     assert ran.returncode == 6
     assert "\nnot delivered: " in ran.stdout and "closed for the night" in ran.stdout
     assert "try again: hutch changes deliver run_" in ran.stdout
     assert "The sign was wrong." in ran.stdout and " turns, " in ran.stdout.splitlines()[-1]
-    as_json = desk.run("--json")
+    as_json = project.run("--json")
     assert as_json.returncode == 6
     assert "closed for the night" in json.loads(as_json.stdout.splitlines()[-1])["not_delivered"]
-    again = desk.hutch("changes", "deliver", "last")
+    again = project.hutch("changes", "deliver", "last")
     assert again.returncode == 6 and "closed for the night" in again.stderr
     assert "try again: hutch changes deliver run_" in again.stderr
     hook.unlink()
-    went_on = desk.hutch("resume", "last")
+    went_on = project.hutch("resume", "last")
     assert (went_on.returncode, went_on.stderr) == (0, "")
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
-    assert desk.hutch("resume", "last").returncode == 2
-    assert len(branches(desk)) == 2
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
+    assert project.hutch("resume", "last").returncode == 2
+    assert len(branches(project)) == 2
 
 
-def test_a_run_killed_after_creating_its_branch_is_delivered_once(desk: Desk) -> None:
+def test_a_run_killed_after_creating_its_branch_is_delivered_once(project: Project) -> None:
     """The repository has the branch, Hutch has no change: going on ends in one of each."""
-    hook, reached = desk.work / ".git/hooks/reference-transaction", desk.work / ".git/reached"
+    hook, reached = project.work / ".git/hooks/reference-transaction", project.work / ".git/reached"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(
         "#!/bin/sh\ncat > /dev/null\n[ $1 = committed ] && touch .git/reached && sleep 600\nexit 0\n"
     )
     hook.chmod(0o755)
-    words = [HUTCH, "run", "Mend add", "--model", desk.cassette(*FIXES)]
-    process = Forked(words, cwd=desk.work, env=desk.environment(), stdout=subprocess.DEVNULL)
+    words = [HUTCH, "run", "Mend add", "--model", project.cassette(*FIXES)]
+    process = Forked(words, cwd=project.work, env=project.environment(), stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + DEADLINE_S
     while not reached.exists():
         assert process.poll() is None and time.monotonic() < deadline
@@ -699,20 +713,20 @@ def test_a_run_killed_after_creating_its_branch_is_delivered_once(desk: Desk) ->
     process.kill()
     process.wait()
     hook.unlink()
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
-    assert desk.hutch("changes", "list", "--json").stdout == ""
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
+    assert project.hutch("changes", "list", "--json").stdout == ""
     time.sleep(1.1)  # so that a clock in the commit would show
-    went_on = desk.hutch("resume")
+    went_on = project.hutch("resume")
     assert (went_on.returncode, went_on.stderr) == (0, "")
-    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
-    (change,) = map(json.loads, desk.hutch("changes", "list", "--json").stdout.splitlines())
-    assert git(desk.work, "rev-parse", change["branch"]) == change["commit"]
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
+    (change,) = map(json.loads, project.hutch("changes", "list", "--json").stdout.splitlines())
+    assert git(project.work, "rev-parse", change["branch"]) == change["commit"]
     assert change["tests"] == "1 passed"
 
 
 @pytest.mark.parametrize("name", ["last", "run_nothing", "ses_nothing", "x"])
-def test_a_missing_run_is_reported(desk: Desk, name: str) -> None:
-    ran = desk.hutch("resume", name)
+def test_a_missing_run_is_reported(project: Project, name: str) -> None:
+    ran = project.hutch("resume", name)
     assert ran.returncode == 2
     assert f"There is no run '{name}'" in ran.stderr
 
@@ -723,14 +737,14 @@ def test_a_missing_run_is_reported(desk: Desk, name: str) -> None:
 class Person:
     """A user at a terminal who has typed `hutch run …`."""
 
-    def __init__(self, desk: Desk, *words: str) -> None:
+    def __init__(self, project: Project, *words: str) -> None:
         self.master, slave = pty.openpty()
         termios.tcsetwinsize(self.master, (30, 110))
         self.shown = ""
         self.process = Forked(
             ["setsid", "-c", HUTCH, "run", *words],
-            cwd=desk.work,
-            env=desk.environment(),
+            cwd=project.work,
+            env=project.environment(),
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -740,12 +754,12 @@ class Person:
     def see(self, pattern: str) -> None:
         deadline = time.monotonic() + DEADLINE_S
         while not re.search(pattern, self.shown, re.S):
-            assert time.monotonic() < deadline and self.look(), f"{pattern} is not in {self.shown!r}"
+            assert time.monotonic() < deadline and self.poll(), f"{pattern} is not in {self.shown!r}"
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Read the available output; return whether there may be more."""
         if select.select([self.master], [], [], 0.1)[0]:
             try:
@@ -756,14 +770,14 @@ class Person:
 
     def leave(self) -> int:
         deadline = time.monotonic() + DEADLINE_S
-        while self.look():
+        while self.poll():
             assert time.monotonic() < deadline, f"still there: {self.shown!r}"
         return self.process.wait(10)
 
 
 @contextmanager
-def person(desk: Desk, *replies: dict[str, object], persona: str = "pair") -> Iterator[Person]:
-    opened = Person(desk, "Go", "--persona", persona, "--model", desk.cassette(*replies))
+def person(project: Project, *replies: dict[str, object], persona: str = "pair") -> Iterator[Person]:
+    opened = Person(project, "Go", "--persona", persona, "--model", project.cassette(*replies))
     try:
         yield opened
     finally:
@@ -777,8 +791,8 @@ QUESTION = r"Allow .*bash: .*really.*\[y\]es .*\[n\]o > "
 
 
 @pytest.mark.parametrize(("answer", "runs"), [("y", True), ("n", False), ("no, why", False), ("s", True)])
-def test_a_command_waits_for_a_yes(desk: Desk, answer: str, runs: bool) -> None:
-    with person(desk, *BASH) as somebody:
+def test_a_command_waits_for_a_yes(project: Project, answer: str, runs: bool) -> None:
+    with person(project, *BASH) as somebody:
         somebody.see(QUESTION)
         assert "really-42" not in somebody.shown
         somebody.type(f"{answer}\r")
@@ -786,8 +800,8 @@ def test_a_command_waits_for_a_yes(desk: Desk, answer: str, runs: bool) -> None:
         assert ("really-42" in somebody.shown) == runs
 
 
-def test_a_yes_for_the_session_is_asked_for_once(desk: Desk) -> None:
-    with person(desk, BASH[0], *BASH) as somebody:
+def test_a_yes_for_the_session_is_asked_for_once(project: Project) -> None:
+    with person(project, BASH[0], *BASH) as somebody:
         somebody.see(QUESTION)
         somebody.type("s\r")
         assert somebody.leave() == 0
@@ -795,9 +809,9 @@ def test_a_yes_for_the_session_is_asked_for_once(desk: Desk) -> None:
         assert len(re.findall(r"  really-42", somebody.shown)) == 2
 
 
-def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
+def test_always_outlasts_the_run_until_it_is_withdrawn(project: Project) -> None:
     def asked(answer: str) -> bool:
-        with person(desk, *BASH) as somebody:
+        with person(project, *BASH) as somebody:
             somebody.see(f"{QUESTION}|really-42")
             first = "Allow " in somebody.shown
             if first:
@@ -808,25 +822,25 @@ def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
             return first
 
     assert (asked("a\ralways"), asked("always")) == (True, False)
-    (kept,) = desk.hutch("approvals", "list").stdout.splitlines()
-    assert desk.hutch("approvals", "rm", *kept.split()).returncode == 0
-    assert desk.hutch("approvals", "list").stdout == ""
-    assert desk.hutch("approvals", "rm", *kept.split()).returncode == 2
-    assert desk.hutch("approvals", "rm").returncode == 2
+    (kept,) = project.hutch("approvals", "list").stdout.splitlines()
+    assert project.hutch("approvals", "rm", *kept.split()).returncode == 0
+    assert project.hutch("approvals", "list").stdout == ""
+    assert project.hutch("approvals", "rm", *kept.split()).returncode == 2
+    assert project.hutch("approvals", "rm").returncode == 2
     assert asked("y")
 
 
-def test_ctrl_c_at_a_question_ends_the_run(desk: Desk) -> None:
-    with person(desk, *BASH) as somebody:
+def test_ctrl_c_at_a_question_ends_the_run(project: Project) -> None:
+    with person(project, *BASH) as somebody:
         somebody.see(QUESTION)
         somebody.type("\x03")
         assert somebody.leave() == 130
         assert "hutch resume run_" in somebody.shown
 
 
-def test_a_message_that_the_agent_did_not_get_is_named_at_the_end(desk: Desk) -> None:
+def test_a_message_that_the_agent_did_not_get_is_named_at_the_end(project: Project) -> None:
     waits = {"calls": [call("bash", command="echo ready-$((40 + 2)); sleep 60")]}
-    with person(desk, waits, persona="engineer") as somebody:
+    with person(project, waits, persona="engineer") as somebody:
         somebody.see("ready-42")
         somebody.type("be quick\r")
         somebody.see("queued: .*be quick")
@@ -835,32 +849,32 @@ def test_a_message_that_the_agent_did_not_get_is_named_at_the_end(desk: Desk) ->
         assert "hutch: the agent did not get your message: be quick" in somebody.shown
 
 
-def test_the_end_of_input_at_a_question_stops_the_run(desk: Desk) -> None:
-    with person(desk, *BASH) as somebody:
+def test_the_end_of_input_at_a_question_stops_the_run(project: Project) -> None:
+    with person(project, *BASH) as somebody:
         somebody.see(QUESTION)
         somebody.type("\x04")
         assert somebody.leave() == 130
         assert "really-42" not in somebody.shown
 
 
-def test_a_question_of_the_agent_can_be_answered(desk: Desk) -> None:
+def test_a_question_of_the_agent_can_be_answered(project: Project) -> None:
     asks = {"calls": [call("ask_user", question="Which colour?")]}
-    heard = {"when": {"contains": "bläue"}, "text": "So be it."}
-    with person(desk, asks, heard) as somebody:
+    received = {"when": {"contains": "bläue"}, "text": "So be it."}
+    with person(project, asks, received) as somebody:
         somebody.see(r"the agent asks: .*Which colour\?.*answer: ")
         somebody.type("bläue\r")
         assert somebody.leave() == 0
         assert "So be it." in somebody.shown
 
 
-def test_a_patch_is_in_colour_on_a_terminal(desk: Desk) -> None:
-    with person(desk, *FIXES, persona="engineer") as somebody:
+def test_a_patch_is_in_colour_on_a_terminal(project: Project) -> None:
+    with person(project, *FIXES, persona="engineer") as somebody:
         assert somebody.leave() == 0
         assert "\x1b[32m+    return a + b\x1b[0m" in somebody.shown
 
 
-def test_without_a_terminal_approvals_are_denied(desk: Desk) -> None:
-    ran = desk.run("--persona", "pair", "--json", replies=BASH)
+def test_without_a_terminal_approvals_are_denied(project: Project) -> None:
+    ran = project.run("--persona", "pair", "--json", replies=BASH)
     assert ran.returncode == 0
     results = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
     refused = [each for each in results if each["type"] == "tool.returned"]
@@ -868,24 +882,24 @@ def test_without_a_terminal_approvals_are_denied(desk: Desk) -> None:
     assert "really-42" not in json.dumps(refused)
 
 
-def test_uncommitted_changes_become_a_separate_commit(desk: Desk) -> None:
-    commit(desk.work, {"notes.txt": "old\n"})
-    (desk.work / "notes.txt").write_text("mine\n")
-    (desk.work / "new.txt").write_text("new\n")
-    assert desk.run("--uncommitted").returncode == 0
-    shown = git(desk.work, "log", "--format=%s", "--name-only", "main..hutch/add-instead-of-subtracting")
+def test_uncommitted_changes_become_a_separate_commit(project: Project) -> None:
+    commit(project.work, {"notes.txt": "old\n"})
+    (project.work / "notes.txt").write_text("mine\n")
+    (project.work / "new.txt").write_text("new\n")
+    assert project.run("--uncommitted").returncode == 0
+    shown = git(project.work, "log", "--format=%s", "--name-only", "main..hutch/add-instead-of-subtracting")
     assert shown.split("\n") == [
         *("Add instead of subtracting", "", "adding.py"),
         *("Uncommitted work at the start", "", "new.txt", "notes.txt"),
     ]
 
 
-def test_uncommitted_changes_are_included_on_request(desk: Desk) -> None:
-    commit(desk.work, {"notes.txt": "old\n"})
-    (desk.work / "notes.txt").write_text("my own words\n")
+def test_uncommitted_changes_are_included_on_request(project: Project) -> None:
+    commit(project.work, {"notes.txt": "old\n"})
+    (project.work / "notes.txt").write_text("my own words\n")
     reads = ({"calls": [call("read_file", path="notes.txt")]}, {"text": "Read."})
-    assert "my own words" not in desk.run("--no-pr", replies=reads).stdout
-    assert "my own words" in desk.run("--no-pr", "--uncommitted", replies=reads).stdout
+    assert "my own words" not in project.run("--no-pr", replies=reads).stdout
+    assert "my own words" in project.run("--no-pr", "--uncommitted", replies=reads).stdout
 
 
 # --- the source ---
@@ -893,54 +907,58 @@ def test_uncommitted_changes_are_included_on_request(desk: Desk) -> None:
 
 @pytest.mark.parametrize("more", [(), ("--plain-directory",)])
 @pytest.mark.parametrize("repository", ["/etc", "/", "~"])
-def test_system_and_home_directories_are_refused(desk: Desk, repository: str, more: tuple[str, ...]) -> None:
-    ran = desk.run("--repo", repository, *more)
+def test_system_and_home_directories_are_refused(
+    project: Project, repository: str, more: tuple[str, ...]
+) -> None:
+    ran = project.run("--repo", repository, *more)
     assert ran.returncode == exit_codes.DENIED and "Name the directory of a project" in ran.stderr
 
 
-def test_sessions_of_runs_are_in_the_list_of_logs_and_in_the_list_of_sessions(desk: Desk) -> None:
+def test_sessions_of_runs_are_in_the_list_of_logs_and_in_the_list_of_sessions(project: Project) -> None:
     """Without a server, `hutch sessions list` reads this machine's own sessions."""
-    assert desk.hutch("run", "Fix the sum", "--model", desk.cassette(*FIXES)).returncode == exit_codes.OK
-    logged = json.loads(desk.hutch("log", "--json").stdout)
-    listed = json.loads(desk.hutch("sessions", "list", "--json").stdout)
+    assert (
+        project.hutch("run", "Fix the sum", "--model", project.cassette(*FIXES)).returncode == exit_codes.OK
+    )
+    logged = json.loads(project.hutch("log", "--json").stdout)
+    listed = json.loads(project.hutch("sessions", "list", "--json").stdout)
     assert logged["session"] == listed["id"]
     assert (logged["purpose"], logged["repository"], logged["state"]) == (
         "Fix the sum",
-        str(desk.work),
+        str(project.work),
         "ended",
     )
-    row = desk.hutch("log").stdout.splitlines()[1]
+    row = project.hutch("log").stdout.splitlines()[1]
     assert (row.split()[0], row.split()[-4:]) == (listed["id"][-6:], ["work", "Fix", "the", "sum"])
-    assert desk.hutch("sessions", "list").stdout.splitlines()[1].endswith("Fix the sum")
-    assert desk.hutch("sessions", "list", "--state", "running").stdout == ""
+    assert project.hutch("sessions", "list").stdout.splitlines()[1].endswith("Fix the sum")
+    assert project.hutch("sessions", "list", "--state", "running").stdout == ""
 
 
-def test_a_change_to_a_detached_head_has_no_command_that_merges_it(desk: Desk) -> None:
-    git(desk.work, "checkout", "-q", "--detach")
-    ran = desk.run()
+def test_a_change_to_a_detached_head_has_no_command_that_merges_it(project: Project) -> None:
+    git(project.work, "checkout", "-q", "--detach")
+    ran = project.run()
     assert ran.returncode == exit_codes.OK, ran.stderr
     assert "\nreview it: hutch changes diff chg_" in ran.stdout and "merge it" not in ran.stdout
 
 
-def test_work_on_a_directory_without_git_can_be_applied_to_it(desk: Desk) -> None:
-    shutil.rmtree(desk.work / ".git")
-    ran = desk.run("--plain-directory")
+def test_work_on_a_directory_without_git_can_be_applied_to_it(project: Project) -> None:
+    shutil.rmtree(project.work / ".git")
+    ran = project.run("--plain-directory")
     assert ran.returncode == exit_codes.OK, ran.stderr
-    assert (desk.work / "adding.py").read_text().endswith("a - b\n")
+    assert (project.work / "adding.py").read_text().endswith("a - b\n")
     found = re.search(r"^apply it: hutch (.*)$", ran.stdout, re.M)
     assert found, ran.stdout
-    subprocess.run(f"{HUTCH} {found[1]}", shell=True, check=True, env=desk.environment(), cwd="/")
-    assert (desk.work / "adding.py").read_text().endswith("a + b\n")
+    subprocess.run(f"{HUTCH} {found[1]}", shell=True, check=True, env=project.environment(), cwd="/")
+    assert (project.work / "adding.py").read_text().endswith("a + b\n")
 
 
 @pytest.mark.parametrize("count", [1, 5, 12])
-def test_a_reader_that_leaves_ends_the_run_without_a_message(desk: Desk, count: int) -> None:
+def test_a_reader_that_leaves_ends_the_run_without_a_message(project: Project, count: int) -> None:
     """As in `hutch run … | head`."""
-    words = ["run", "Mend add", "--model", desk.cassette(*FIXES)]
+    words = ["run", "Mend add", "--model", project.cassette(*FIXES)]
     with subprocess.Popen(
         [HUTCH, *words],
-        cwd=desk.work,
-        env=desk.environment(),
+        cwd=project.work,
+        env=project.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

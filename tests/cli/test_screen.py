@@ -19,23 +19,23 @@ from hutch.cli.screens.session_list import ListScreen, SessionTable
 from hutch.cli.screens.session_screen import SessionScreen
 from hutch.cli.screens.transcript_panel import TranscriptView
 from tests.cli.running import call
-from tests.cli.visiting import House, new_house, open_house
+from tests.cli.visiting import ServerHome, new_server_home, running_server
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = DEADLINE_S
+TIMEOUT_S = DEADLINE_S
 SIZE = (80, 24)
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    with open_house() as opened:
+def server() -> Iterator[ServerHome]:
+    with running_server() as opened:
         yield opened
 
 
 @pytest.fixture
-def app(house: House, monkeypatch: pytest.MonkeyPatch) -> SessionsApp:
-    monkeypatch.setenv("HUTCH_HOME", str(house.place / "home"))
+def app(server: ServerHome, monkeypatch: pytest.MonkeyPatch) -> SessionsApp:
+    monkeypatch.setenv("HUTCH_HOME", str(server.place / "home"))
     return SessionsApp()
 
 
@@ -49,7 +49,7 @@ async def driven(app: SessionsApp, size: tuple[int, int] = SIZE) -> AsyncIterato
 
 
 async def until(pilot: Driven, is_so: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not is_so():
             await asyncio.sleep(0.05)
             await pilot.pause()
@@ -79,8 +79,8 @@ async def choose(pilot: Driven, app: SessionsApp, session_id: str) -> None:
     await pilot.pause()
 
 
-async def test_a_session_is_previewed_opened_and_answered(house: House, app: SessionsApp) -> None:
-    id = house.new(
+async def test_a_session_is_previewed_opened_and_answered(server: ServerHome, app: SessionsApp) -> None:
+    id = server.new(
         {"text": "I will look.", "calls": [call("bash", command="echo seen-42")]},
         {"calls": [call("ask_user", question="Which colour?")]},
         {"text": "So be it.", "times": 100},
@@ -112,8 +112,8 @@ async def test_a_session_is_previewed_opened_and_answered(house: House, app: Ses
         await see(pilot, app, f"{id[-6:]} +idle")
 
 
-async def test_a_new_session_is_created_and_opened(house: House, app: SessionsApp) -> None:
-    model = house.model({"text": "Hello there.", "times": 100})
+async def test_a_new_session_is_created_and_opened(server: ServerHome, app: SessionsApp) -> None:
+    model = server.model({"text": "Hello there.", "times": 100})
     async with driven(app) as pilot:
         await see(pilot, app, "sessions, ")
         await pilot.press("n")
@@ -132,7 +132,9 @@ async def test_a_new_session_is_created_and_opened(house: House, app: SessionsAp
         await see(pilot, app, "Greet")
 
 
-async def test_a_refused_new_session_leaves_the_form_as_it_was_typed(house: House, app: SessionsApp) -> None:
+async def test_a_refused_new_session_leaves_the_form_as_it_was_typed(
+    server: ServerHome, app: SessionsApp
+) -> None:
     async with driven(app) as pilot:
         await see(pilot, app, "sessions, ")
         await pilot.press("n")
@@ -143,28 +145,30 @@ async def test_a_refused_new_session_leaves_the_form_as_it_was_typed(house: Hous
         await pilot.press(*"Greet", "enter")
         await see(pilot, app, "nonsense.*Escape: cancel.*nonsense")
         assert app.screen.query_one("#prompt", Input).value == "Greet"
-        model.value = house.model({"text": "Hello there.", "times": 100})
+        model.value = server.model({"text": "Hello there.", "times": 100})
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await see(pilot, app, "you: Greet.*Hello there.")
 
 
-async def test_a_line_that_cannot_be_sent_comes_back(house: House, app: SessionsApp) -> None:
-    id = house.new({"text": "Hello there.", "times": 100}, prompt="Greet")
-    house.until(id, "idle")
+async def test_a_line_that_cannot_be_sent_comes_back(server: ServerHome, app: SessionsApp) -> None:
+    id = server.new({"text": "Hello there.", "times": 100}, prompt="Greet")
+    server.until(id, "idle")
     async with driven(app) as pilot:
         await choose(pilot, app, id)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await see(pilot, app, "Hello there.")
-        assert house.hutch("sessions", "end", id).returncode == exit_codes.OK
+        assert server.hutch("sessions", "end", id).returncode == exit_codes.OK
         await see(pilot, app, "the session has ended")
         await pilot.press(*"more", "enter")
         await see(pilot, app, "has ended.*> more")
 
 
-async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(house: House, app: SessionsApp) -> None:
-    id = house.new(
+async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(
+    server: ServerHome, app: SessionsApp
+) -> None:
+    id = server.new(
         {"calls": [call("write_file", path="a.txt", content="one\n")]},
         {"text": "Slowly.", "calls": [call("bash", command="sleep 60")], "times": 3},
         prompt="Write",
@@ -191,8 +195,8 @@ async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(house: Hou
         await see(pilot, app, f"{id[-6:]} +ended")
 
 
-async def test_search_help_and_untrusted_text(house: House, app: SessionsApp) -> None:
-    house.new({"text": "x"}, purpose="needle [bold red]not markup[/] \x1b[31m")
+async def test_search_help_and_untrusted_text(server: ServerHome, app: SessionsApp) -> None:
+    server.new({"text": "x"}, purpose="needle [bold red]not markup[/] \x1b[31m")
     async with driven(app) as pilot:
         await see(pilot, app, "needle")
         await pilot.press("slash", *"needle")
@@ -209,7 +213,7 @@ async def test_search_help_and_untrusted_text(house: House, app: SessionsApp) ->
         await see(pilot, app, "needle")
 
 
-async def test_light_and_dark_and_wide(house: House, app: SessionsApp) -> None:
+async def test_light_and_dark_and_wide(server: ServerHome, app: SessionsApp) -> None:
     async with driven(app, (140, 40)) as pilot:
         await see(pilot, app, "sessions, ")
         assert app.current_theme.dark
@@ -227,8 +231,8 @@ async def test_light_and_dark_and_wide(house: House, app: SessionsApp) -> None:
 async def test_a_server_can_be_started_from_the_app(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with new_house() as house:
-        monkeypatch.setenv("HUTCH_HOME", str(house.place / "home"))
+    with new_server_home() as server:
+        monkeypatch.setenv("HUTCH_HOME", str(server.place / "home"))
         monkeypatch.setenv("HUTCH_SERVER__PORT", "0")
         app = SessionsApp()
         async with driven(app) as pilot:
@@ -237,22 +241,22 @@ async def test_a_server_can_be_started_from_the_app(
             await pilot.press("s")
             await until(pilot, lambda: isinstance(app.screen, ListScreen))
             await see(pilot, app, "There are no sessions yet. Press n to create one.")
-            assert house.hutch("down").returncode == exit_codes.OK
+            assert server.hutch("down").returncode == exit_codes.OK
             await see(pilot, app, "Disconnected; waiting for the server")
-            assert house.hutch("up", "--detach", HUTCH_SERVER__PORT="0").returncode == exit_codes.OK
+            assert server.hutch("up", "--detach", HUTCH_SERVER__PORT="0").returncode == exit_codes.OK
             await see(pilot, app, "0 sessions, 0 running")
-        assert house.hutch("down").returncode == exit_codes.OK
+        assert server.hutch("down").returncode == exit_codes.OK
 
 
 async def test_a_long_line_and_a_flood_are_shown_in_the_smallest_window(
-    house: House, app: SessionsApp
+    server: ServerHome, app: SessionsApp
 ) -> None:
-    id = house.new(
+    id = server.new(
         {"text": "word " * 500, "calls": [call("bash", command="seq 1 5000")]},
         {"text": "Enough.", "times": 10},
         prompt="Talk",
     )
-    house.until(id, "idle")
+    server.until(id, "idle")
     async with driven(app, (40, 12)) as pilot:
         await choose(pilot, app, id)
         await pilot.press("enter")
@@ -264,7 +268,7 @@ async def test_a_long_line_and_a_flood_are_shown_in_the_smallest_window(
         assert app.screen.query_one(Input).has_focus
 
 
-async def test_lines_may_come_while_the_screen_is_being_closed(house: House, app: SessionsApp) -> None:
+async def test_lines_may_come_while_the_screen_is_being_closed(server: ServerHome, app: SessionsApp) -> None:
     async with driven(app) as pilot:
         await until(pilot, lambda: isinstance(app.screen, ListScreen))
         view = app.screen.query_one(TranscriptView)
@@ -273,17 +277,17 @@ async def test_lines_may_come_while_the_screen_is_being_closed(house: House, app
         view.clear()
 
 
-def test_a_real_terminal_is_restored(house: House) -> None:
-    house.new({"text": "x"}, purpose="a real terminal")
-    with house.visitor() as ada:
+def test_a_real_terminal_is_restored(server: ServerHome) -> None:
+    server.new({"text": "x"}, purpose="a real terminal")
+    with server.visitor() as ada:
         ada.see("a real terminal")
         ada.type("q")
         assert ada.leave() == exit_codes.OK
-    with house.visitor(TERM="dumb") as ada:
+    with server.visitor(TERM="dumb") as ada:
         ada.see("Usage: hutch")
         assert ada.leave() == exit_codes.OK
 
 
-def test_without_a_terminal_the_help_is_printed(house: House, tmp_path: Path) -> None:
-    result = house.hutch()
+def test_without_a_terminal_the_help_is_printed(server: ServerHome, tmp_path: Path) -> None:
+    result = server.hutch()
     assert (result.returncode, result.stdout[:13]) == (exit_codes.OK, "Usage: hutch ")

@@ -7,44 +7,46 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exit_codes
-from tests.cli.upping import HUTCH, PATIENCE_S
-from tests.cli.visiting import House, open_house
+from tests.cli.upping import HUTCH, TIMEOUT_S
+from tests.cli.visiting import ServerHome, running_server
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    with open_house() as opened:
+def server() -> Iterator[ServerHome]:
+    with running_server() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def session(house: House) -> str:
-    id = house.new({"text": "Hello."})
-    house.until(id, "idle", "parked")
+def session(server: ServerHome) -> str:
+    id = server.new({"text": "Hello."})
+    server.until(id, "idle", "parked")
     return id
 
 
-def test_a_command_runs_in_a_session_with_its_exit_code(house: House, session: str) -> None:
-    ran = house.hutch("shell", "-s", session, "--", "sh", "-c", "pwd; echo 'a  b' >&2; echo x > made; exit 7")
+def test_a_command_runs_in_a_session_with_its_exit_code(server: ServerHome, session: str) -> None:
+    ran = server.hutch(
+        "shell", "-s", session, "--", "sh", "-c", "pwd; echo 'a  b' >&2; echo x > made; exit 7"
+    )
     assert (ran.returncode, ran.stderr) == (7, "a  b\n")
-    assert house.hutch("files", "cat", session, "made").stdout == "x\n"
-    again = house.hutch("shell", session, "--", "cat", "made")
+    assert server.hutch("files", "cat", session, "made").stdout == "x\n"
+    again = server.hutch("shell", session, "--", "cat", "made")
     assert (again.returncode, again.stdout) == (0, "x\n")
 
 
-def test_a_long_command_is_followed_to_its_end(house: House, session: str) -> None:
+def test_a_long_command_is_followed_to_its_end(server: ServerHome, session: str) -> None:
     command = "for i in 1 2 3 4 5; do echo line $i; sleep 0.5; done; exit 3"
-    ran = house.hutch("shell", "-s", session, "--", "sh", "-c", command)
+    ran = server.hutch("shell", "-s", session, "--", "sh", "-c", command)
     assert (ran.returncode, ran.stdout.splitlines()) == (3, [f"line {i}" for i in range(1, 6)])
-    killed = house.hutch("shell", "-s", session, "--timeout", "0.5", "--", "sleep", "60")
+    killed = server.hutch("shell", "-s", session, "--timeout", "0.5", "--", "sleep", "60")
     assert (killed.returncode, "(--timeout)" in killed.stderr) == (exit_codes.LIMIT_REACHED, True)
 
 
-def test_an_interrupt_reaches_the_command(house: House, session: str) -> None:
+def test_an_interrupt_reaches_the_command(server: ServerHome, session: str) -> None:
     command = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done"
     with subprocess.Popen(
         [HUTCH, "shell", "-s", session, "--", "bash", "-c", command],
-        env=house.environment(),
+        env=server.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
@@ -52,10 +54,10 @@ def test_an_interrupt_reaches_the_command(house: House, session: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        result, _ = process.communicate(timeout=PATIENCE_S)
+        result, _ = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, result) == (exit_codes.INTERRUPTED, "caught\n")
 
 
-def test_a_command_with_a_terminal_is_refused(house: House, session: str) -> None:
-    refused = house.hutch("shell", "-s", session, "--terminal", "t", "--", "ls")
+def test_a_command_with_a_terminal_is_refused(server: ServerHome, session: str) -> None:
+    refused = server.hutch("shell", "-s", session, "--terminal", "t", "--", "ls")
     assert refused.returncode == exit_codes.BAD_REQUEST

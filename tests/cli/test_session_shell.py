@@ -5,24 +5,24 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exit_codes
-from tests.cli.visiting import House, new_house, open_house
+from tests.cli.visiting import ServerHome, new_server_home, running_server
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    with open_house() as opened:
+def server() -> Iterator[ServerHome]:
+    with running_server() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def session(house: House) -> str:
-    id = house.new({"text": "Hello."}, purpose="shells")
-    house.until(id, "idle")
+def session(server: ServerHome) -> str:
+    id = server.new({"text": "Hello."}, purpose="shells")
+    server.until(id, "idle")
     return id
 
 
-def test_a_shell_in_the_session_and_its_exit_code(house: House, session: str) -> None:
-    with house.visitor("shell", session) as ada:
+def test_a_shell_in_the_session_and_its_exit_code(server: ServerHome, session: str) -> None:
+    with server.visitor("shell", session) as ada:
         ada.see("Ctrl-\\] detaches")
         ada.see(r"\$ ")
         ada.type("echo seen-$((40+2)); stty size\r")
@@ -33,8 +33,8 @@ def test_a_shell_in_the_session_and_its_exit_code(house: House, session: str) ->
         assert ada.leave() == 7
 
 
-def test_a_detached_user_returns_to_the_same_shell(house: House, session: str) -> None:
-    with house.visitor("shell", session[-6:]) as ada:
+def test_a_detached_user_returns_to_the_same_shell(server: ServerHome, session: str) -> None:
+    with server.visitor("shell", session[-6:]) as ada:
         ada.see(r"terminal (\S+) of session")
         ada.see(r"\$ ")
         ada.type("MARK=kept-here\r")
@@ -43,17 +43,17 @@ def test_a_detached_user_returns_to_the_same_shell(house: House, session: str) -
         ada.see(f"return with: hutch shell {session} --terminal ")
         assert ada.leave() == exit_codes.OK
         id = ada.shown.split(b"--terminal ")[1].split()[0].decode()
-    with house.visitor("shell", "--session", session, "--terminal", id) as ada:
+    with server.visitor("shell", "--session", session, "--terminal", id) as ada:
         ada.type("echo it-is-$MARK\r")
         ada.see("it-is-kept-here")
         ada.type("exit\r")
         assert ada.leave() == exit_codes.OK
-    gone = house.hutch("shell", session, "--terminal", "nonsense")
+    gone = server.hutch("shell", session, "--terminal", "nonsense")
     assert gone.returncode == exit_codes.BAD_REQUEST
 
 
-def test_the_keys_of_the_terminal_go_through(house: House, session: str) -> None:
-    with house.visitor("shell", session) as ada:
+def test_the_keys_of_the_terminal_go_through(server: ServerHome, session: str) -> None:
+    with server.visitor("shell", session) as ada:
         ada.see(r"\$ ")
         ada.type("sh -c 'echo on-$((1+1)); exec sleep 1000'\r")  # without exec, dash may lose the signal
         ada.see("on-2")  # what is echoed only is not there yet to be interrupted
@@ -65,8 +65,8 @@ def test_the_keys_of_the_terminal_go_through(house: House, session: str) -> None
         assert ada.leave() == exit_codes.OK
 
 
-def test_large_output_is_complete(house: House, session: str) -> None:
-    with house.visitor("shell", session) as ada:
+def test_large_output_is_complete(server: ServerHome, session: str) -> None:
+    with server.visitor("shell", session) as ada:
         ada.see(r"\$ ")
         ada.type("seq 1 200000; echo the-$((1+1))nd-end\r")
         ada.see("the-2nd-end")
@@ -77,29 +77,29 @@ def test_large_output_is_complete(house: House, session: str) -> None:
 
 
 def test_after_a_server_restart_the_terminal_no_longer_exists() -> None:
-    with new_house() as house:
-        with house.up():
-            id = house.new({"text": "Hello."})
-            house.until(id, "idle")
-            came = house.visitor("shell", id)
+    with new_server_home() as server:
+        with server.up():
+            id = server.new({"text": "Hello."})
+            server.until(id, "idle")
+            came = server.visitor("shell", id)
             ada = came.__enter__()
             ada.see(r"\$ ")
         try:
             ada.see("disconnected; waiting for the server")
-            with house.up():
+            with server.up():
                 ada.see("The terminal no longer exists")
                 assert ada.leave() == exit_codes.UNAVAILABLE
         finally:
             came.__exit__(None, None, None)
 
 
-def test_without_a_terminal_a_shell_is_refused(house: House, session: str) -> None:
-    result = house.hutch("shell", session)
+def test_without_a_terminal_a_shell_is_refused(server: ServerHome, session: str) -> None:
+    result = server.hutch("shell", session)
     assert result.returncode == exit_codes.BAD_REQUEST and "needs a terminal" in result.stderr
 
 
-def test_a_program_name_is_not_a_session(house: House, session: str) -> None:
-    ran = house.say("shell", "base64", stdin="x")
+def test_a_program_name_is_not_a_session(server: ServerHome, session: str) -> None:
+    ran = server.say("shell", "base64", stdin="x")
     assert (ran.returncode, ran.stdout) == (exit_codes.OK, "eA==\n"), ran.stderr
-    unknown = house.say("shell", "nn7s7h", stdin="")
+    unknown = server.say("shell", "nn7s7h", stdin="")
     assert unknown.returncode == exit_codes.NOT_FOUND and "no program 'nn7s7h'" in unknown.stderr

@@ -94,10 +94,14 @@ class Person:
         os.write(self.master, text.encode())
 
     def see(self, pattern: str, within_s: float = DEADLINE_S) -> None:
-        deadline = time.monotonic() + within_s
+        """Wait for this to be shown; fails as soon as the program has ended without it."""
+        deadline, has_ended = time.monotonic() + within_s, False
         while not (found := re.search(pattern.encode(), self._clean()[self._from :], re.S)):
-            assert time.monotonic() < deadline, f"{pattern} is not in {self._clean()[self._from :]!r}"
-            self._look(0.05)
+            missing = f"{pattern} is not in {self._clean()[self._from :]!r}"
+            assert not has_ended, f"the program has ended, and {missing}"
+            assert time.monotonic() < deadline, missing
+            has_ended = self.process.poll() is not None  # before the last output is read
+            self._read_screen(0.05)
         self._from += found.end()
 
     def resize(self, rows: int, columns: int, *, tell: bool = True) -> None:
@@ -110,8 +114,8 @@ class Person:
         deadline = time.monotonic() + within_s
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"still there: {self.shown!r}"
-            self._look(0.05)
-        self._look(0)
+            self._read_screen(0.05)
+        self._read_screen(0)
         assert termios.tcgetattr(self.slave) == self.modes
         return self.process.returncode
 
@@ -119,7 +123,7 @@ class Person:
         """The output, without announcements that the shell takes a paste and marks of its commands."""
         return re.sub(rb"\x1b\[\?2004[hl]\r?|\x1b\]133;[^\x07\x1b]*(?:\x07|\x1b\\)", b"", self.shown)
 
-    def _look(self, within_s: float) -> None:
+    def _read_screen(self, within_s: float) -> None:
         while select.select([self.master], [], [], within_s)[0]:
             self.shown += os.read(self.master, 65536)
             within_s = 0
@@ -551,7 +555,7 @@ def test_a_limit_is_reported_while_the_shell_runs(place: Path) -> None:
         assert someone.leave() == 3
 
 
-def test_the_user_is_told_when_the_jail_is_closed(place: Path) -> None:
+def test_the_user_is_notified_when_the_jail_is_closed(place: Path) -> None:
     with person(place) as someone:
         someone.see(r"\$ ")
         someone.type("kill -9 $$\n")
@@ -560,7 +564,7 @@ def test_the_user_is_told_when_the_jail_is_closed(place: Path) -> None:
 
 
 class Typist(Person):
-    """Somebody at a terminal, with a shell of this machine."""
+    """A user at a terminal, with a shell of this machine."""
 
     program = ("bash", "--norc", "-i")
 

@@ -75,6 +75,16 @@ def test_a_command_is_a_session(place: Path) -> None:
     assert hutch(place, "verify", str(place / "record.zip")).returncode == 0
 
 
+def test_what_a_shell_changed_can_be_read_later(place: Path) -> None:
+    (place / "work/file").write_text("one\n")
+    assert hutch(place, "shell", "--", "sh", "-c", "echo two > file").returncode == 0
+    session = sessions(place)[0]["session"]
+    assert hutch(place, "shell", "--", "sh", "-c", "echo three > file").returncode == 0
+    [seq] = [at for at, event in enumerate(events(place, session), 1) if event["type"] == "file.changed"]
+    assert hutch(place, "log", session, "--content", str(seq)).stdout == "two\n"
+    assert "-one\n+two\n" in hutch(place, "log", session, "--diff", str(seq)).stdout
+
+
 def test_a_shell_on_a_terminal_is_a_session(place: Path) -> None:
     shell = Person(place)
     try:
@@ -192,13 +202,36 @@ def test_a_session_whose_shell_was_killed_is_ended_later(place: Path) -> None:
 def test_two_shells_in_one_directory_are_two_sessions(place: Path) -> None:
     first = start(place, "--", "sh", "-c", "echo ready; read line; echo $line")
     assert first.stdout is not None and first.stdout.readline() == b"ready\n"
-    assert hutch(place, "shell", "--", "true").returncode == 0
+    assert hutch(place, "shell", "--", "sh", "-c", "echo two > file").returncode == 0
+    second = sessions(place)[0]["session"]
+    # Later ones use the snapshots of the first and of the second.
+    assert hutch(place, "shell", "--", "sh", "-c", "echo three > file").returncode == 0
     output, _ = first.communicate(b"done\n", timeout=DEADLINE_S)
     assert (first.returncode, output) == (0, b"done\n")
-    assert [each["state"] for each in sessions(place)] == ["ended", "ended"]
+    assert hutch(place, "shell", "--", "sh", "-c", "echo four > file").returncode == 0
+    assert [each["state"] for each in sessions(place)] == ["ended"] * 4
+    [seq] = [at for at, event in enumerate(events(place, second), 1) if event["type"] == "file.changed"]
+    read = hutch(place, "log", second, "--content", str(seq))
+    assert (read.stdout, read.stderr) == ("two\n", "")
+    assert "+two\n" in hutch(place, "log", second, "--diff", str(seq)).stdout
 
 
 def test_without_a_jail_it_is_recorded_too(place: Path) -> None:
     ran = hutch(place, "shell", "--unsafe-no-jail", "--", "echo", "bare")
     assert (ran.returncode, ran.stdout) == (0, "bare\n")
     assert "bare\n" in [each.get("text") for each in events(place)]
+
+
+def test_a_directory_whose_name_is_not_utf8(place: Path) -> None:
+    strange = place / os.fsdecode(b"str\xffnge")
+    strange.mkdir(mode=0o755)
+    ran = hutch(place, "shell", "-w", str(strange), "--", "sh", "-c", "echo made > file; cat file")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\n", "")
+    assert (strange / "file").read_text() == "made\n"
+    logged = {each["type"]: each for each in events(place)}
+    assert logged["session.prepared"]["source"].endswith("str\\xffnge")
+    assert logged["file.changed"]["path"] == "file"
+    plain = hutch(place, "shell", "--no-log", "-w", str(strange), "--", "cat", "file")
+    assert (plain.returncode, plain.stdout) == (0, "made\n")
+    run = hutch(place, "run", "--repo", str(strange), "Go.")
+    assert run.returncode == 2 and "is not valid UTF-8" in run.stderr and "Traceback" not in run.stderr

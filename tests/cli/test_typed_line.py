@@ -1,8 +1,8 @@
-"""What a line means."""
+"""The meaning of a typed line."""
 
 import pytest
 
-from hutch.cli.screens.typed_line import TypedInput, answer_to, parse_line, reason_of_no
+from hutch.cli.screens.typed_line_parser import TypedInput, answer_to, parse_line, reason_of_no
 
 
 @pytest.mark.parametrize(

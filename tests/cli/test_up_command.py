@@ -15,8 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from hutch.cli import exit_codes
 from hutch.system.process_identity import start_stamp
-from tests.cli.upping import HUTCH, PATIENCE_S, Home
+from tests.cli.upping import HUTCH, TIMEOUT_S, Home
 from tests.forked import Forked
 
 
@@ -142,7 +143,7 @@ def test_the_local_token_is_private_and_ends_with_the_server(home: Home) -> None
 def test_a_signal_stops_the_server_cleanly(home: Home, number: signal.Signals) -> None:
     with home.up() as up:
         up.process.send_signal(number)
-        assert up.process.wait(timeout=PATIENCE_S) == 0
+        assert up.process.wait(timeout=TIMEOUT_S) == 0
     events = [json.loads(line)["event"] for line in home.hutch("logs", "--json").stdout.splitlines()]
     assert events == ["server.ready", "server.ending", "server.ended"]
 
@@ -153,9 +154,9 @@ def test_a_full_pipe_does_not_block_the_server(home: Home, streams: tuple[str, .
     given = {name: writing if name in streams else subprocess.DEVNULL for name in ("stdout", "stderr")}
     with Forked([HUTCH, "up", "--port", "0"], env=home.environment(), **given) as process:
         url = wait_for_url(home)
-        ready = httpx.get(f"{url}/readyz", timeout=PATIENCE_S, trust_env=False)
+        ready = httpx.get(f"{url}/readyz", timeout=TIMEOUT_S, trust_env=False)
         process.send_signal(signal.SIGTERM)
-        assert (ready.status_code, process.wait(timeout=PATIENCE_S)) == (200, 0)
+        assert (ready.status_code, process.wait(timeout=TIMEOUT_S)) == (200, 0)
     os.close(reading)
     os.close(writing)
     events = [json.loads(line)["event"] for line in home.hutch("logs", "--json").stdout.splitlines()]
@@ -187,6 +188,15 @@ def test_a_taken_port_is_reported_with_its_process(home: Home) -> None:
             assert f"127.0.0.1:{port} is taken by" in refused.stderr
             assert f"(process {os.getpid()})" in refused.stderr
             assert "hutch up --port " in refused.stderr
+
+
+def test_a_full_disk_is_named_by_a_start_in_the_background_too(new_home: Home) -> None:
+    new_home.data.mkdir(parents=True)
+    (new_home.data / "server.lock").symlink_to("/dev/full")
+    for words in (("up",), ("up", "--detach")):
+        refused = new_home.hutch(*words)
+        assert refused.returncode == exit_codes.LIMIT_REACHED
+        assert f"hutch: The disk that holds {new_home.data} is full;" in refused.stderr
 
 
 def test_a_public_address_causes_a_warning(home: Home) -> None:

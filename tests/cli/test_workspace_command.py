@@ -146,7 +146,7 @@ def test_closed_output_is_an_error(place: Path, command: tuple[str, ...]) -> Non
     assert b"output is closed" in closed.stderr
 
 
-def test_what_makes_no_sense_is_told(place: Path) -> None:
+def test_invalid_requests_are_refused_with_a_reason(place: Path) -> None:
     run_json(place, "prepare", "project", "--id", "w")
     assert "--lines" in bad(place, "cat", "w", "README.md", "--lines", "x")
     assert "--old" in bad(place, "edit", "w", "README.md", "--new", "x")

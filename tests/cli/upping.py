@@ -16,7 +16,7 @@ from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
 from tests.schema import place_database
 
-PATIENCE_S = DEADLINE_S
+TIMEOUT_S = DEADLINE_S
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Home:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
         )
 
     @property
@@ -77,7 +77,7 @@ class Home:
             finally:
                 if process.poll() is None:
                     process.terminate()
-                process.communicate(timeout=PATIENCE_S)
+                process.communicate(timeout=TIMEOUT_S)
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Up:
         return str(self.printed["url"])
 
     def get(self, path: str, **options: Any) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=PATIENCE_S, trust_env=False, **options)
+        return httpx.get(f"{self.url}{path}", timeout=TIMEOUT_S, trust_env=False, **options)
 
     def owner(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.home.token}"}
 
     def end(self) -> int:
         self.process.terminate()
-        return self.process.wait(timeout=PATIENCE_S)
+        return self.process.wait(timeout=TIMEOUT_S)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.test_shell_command import Person
-from tests.cli.upping import PATIENCE_S, Home
+from tests.cli.upping import TIMEOUT_S, Home
 from tests.forked import HUTCH, run
 
 
@@ -23,10 +23,10 @@ class Visitor(Person):
 
     program = (HUTCH,)
 
-    def see(self, pattern: str, within_s: float = PATIENCE_S) -> None:
+    def see(self, pattern: str, within_s: float = TIMEOUT_S) -> None:
         super().see(pattern, within_s)
 
-    def leave(self, within_s: float = PATIENCE_S) -> int:
+    def leave(self, within_s: float = TIMEOUT_S) -> int:
         return super().leave(within_s)
 
     def _clean(self) -> bytes:
@@ -35,7 +35,7 @@ class Visitor(Person):
 
 
 @dataclass(frozen=True)
-class House(Home):
+class ServerHome(Home):
     """An installation whose server runs."""
 
     def model(self, *replies: dict[str, Any]) -> str:
@@ -55,7 +55,7 @@ class House(Home):
 
     def until(self, session_id: str, *states: str) -> dict[str, Any]:
         """The session, once it is in one of these states."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while (known := self._state(session_id)) not in states:  # a command each time would cost more
             assert time.monotonic() < deadline, known
             time.sleep(0.05)
@@ -74,7 +74,7 @@ class House(Home):
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
         )
 
     @contextmanager
@@ -87,18 +87,18 @@ class House(Home):
 
 
 @contextmanager
-def new_house() -> Iterator[House]:
+def new_server_home() -> Iterator[ServerHome]:
     """A directory that the users of jails can reach, without a server yet."""
     place = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     place.chmod(0o755)
     (place / "work").mkdir()
     try:
-        yield House(place)
+        yield ServerHome(place)
     finally:
         shutil.rmtree(place)
 
 
 @contextmanager
-def open_house() -> Iterator[House]:
-    with new_house() as house, house.up():
-        yield house
+def running_server() -> Iterator[ServerHome]:
+    with new_server_home() as server, server.up():
+        yield server

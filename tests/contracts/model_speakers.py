@@ -1,4 +1,4 @@
-"""What a model is to say, in the words of each implementation: a provider's wire protocol, or a cassette."""
+"""Replies of a model in the format of each implementation: a provider's wire protocol, or a cassette."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,4 +1,4 @@
-"""What every event log promises, whatever it rests on."""
+"""The contract of every event log, whatever its storage."""
 
 import asyncio
 from contextlib import aclosing
@@ -20,15 +20,15 @@ from hutch.domain.events import (
     UnknownEvent,
 )
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.store.event_log_interface import EventLog, SearchResult
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.interface import EventLog, SearchResult
 from hutch.store.signed_statements import is_signed_by
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
 
-def said(text: str) -> MessageSent:
+def message_event(text: str) -> MessageSent:
     return MessageSent(author="agent", text=text)
 
 
@@ -56,21 +56,25 @@ async def records(log: EventLog, session_id: SessionId) -> list[Record]:
 
 async def test_what_was_appended_is_read_back_in_order(log: EventLog) -> None:
     session_id = await opened(log)
-    head = await log.append(session_id, [said("one"), said("two")])
+    head = await log.append(session_id, [message_event("one"), message_event("two")])
     entries = await log.read(session_id)
-    assert [entry.event for entry in entries] == [SessionOpened(purpose="a test"), said("one"), said("two")]
+    assert [entry.event for entry in entries] == [
+        SessionOpened(purpose="a test"),
+        message_event("one"),
+        message_event("two"),
+    ]
     assert [entry.seq for entry in entries] == [1, 2, 3]
     assert (head.seq, head.hash, head.ended) == (3, entries[-1].hash, False)
 
 
 async def test_a_page_starts_after_a_sequence_number_and_keeps_to_its_limit(log: EventLog) -> None:
-    session_id = await opened(log, *(said(str(number)) for number in range(10)))
+    session_id = await opened(log, *(message_event(str(number)) for number in range(10)))
     assert [entry.seq for entry in await log.read(session_id, after=4, limit=3)] == [5, 6, 7]
     assert await log.read(session_id, after=11) == []
 
 
 async def test_a_page_of_heavy_events_ends_early_but_never_empty(log: EventLog) -> None:
-    session_id = await opened(log, *(said("x" * 300_000) for _ in range(4)))
+    session_id = await opened(log, *(message_event("x" * 300_000) for _ in range(4)))
     first = await log.read(session_id)
     assert 1 < len(first) < 5
     rest = await log.read(session_id, after=first[-1].seq)
@@ -84,7 +88,7 @@ async def test_a_page_without_sense_is_refused(log: EventLog, after: int, limit:
 
 
 async def test_large_payloads_come_back_whole(log: EventLog) -> None:
-    large = said("ä" * 100_000)
+    large = message_event("ä" * 100_000)
     session_id = await opened(log, large)
     assert (await log.read(session_id))[1].event == large
 
@@ -92,7 +96,7 @@ async def test_large_payloads_come_back_whole(log: EventLog) -> None:
 async def test_an_event_over_the_limit_is_refused_and_nothing_is_written(log: EventLog) -> None:
     session_id = await opened(log)
     with pytest.raises(LimitReached, match="over the limit of 16,777,216"):
-        await log.append(session_id, [said("fine"), said("x" * 17_000_000)])
+        await log.append(session_id, [message_event("fine"), message_event("x" * 17_000_000)])
     assert (await log.head(session_id)).seq == 1
 
 
@@ -137,33 +141,36 @@ async def test_an_event_type_that_could_confuse_the_chain_is_refused(log: EventL
 async def test_an_event_that_cannot_be_recorded_fails_alone(log: EventLog, bad: Any) -> None:
     session_id = await opened(log)
     results = await asyncio.gather(
-        log.append(session_id, [said("before")]),
+        log.append(session_id, [message_event("before")]),
         log.append(session_id, [bad]),
-        log.append(session_id, [said("after")]),
+        log.append(session_id, [message_event("after")]),
         return_exceptions=True,
     )
     assert isinstance(results[1], Exception)
-    assert [entry.event for entry in await log.read(session_id, after=1)] == [said("before"), said("after")]
+    assert [entry.event for entry in await log.read(session_id, after=1)] == [
+        message_event("before"),
+        message_event("after"),
+    ]
 
 
 async def test_a_log_begins_with_session_opened_and_only_once(log: EventLog) -> None:
     stranger = new_session_id()
     with pytest.raises(NotFound, match=stranger):
-        await log.append(stranger, [said("hello?")])
+        await log.append(stranger, [message_event("hello?")])
     session_id = await opened(log)
     with pytest.raises(Conflict, match="already open"):
         await log.append(session_id, [SessionOpened()])
     with pytest.raises(BadRequest, match="only be the first"):
-        await log.append(session_id, [said("x"), SessionOpened()])
+        await log.append(session_id, [message_event("x"), SessionOpened()])
 
 
 async def test_nothing_follows_the_end_of_a_session(log: EventLog) -> None:
     session_id = await opened(log)
     with pytest.raises(BadRequest, match="No event can follow"):
-        await log.append(session_id, [SessionEnded(outcome="done"), said("and another thing")])
+        await log.append(session_id, [SessionEnded(outcome="done"), message_event("and another thing")])
     await log.append(session_id, [SessionEnded(outcome="done")])
     with pytest.raises(Conflict, match="has ended at event 2"):
-        await log.append(session_id, [said("and another thing")])
+        await log.append(session_id, [message_event("and another thing")])
 
 
 async def test_appending_nothing_is_refused(log: EventLog) -> None:
@@ -171,30 +178,32 @@ async def test_appending_nothing_is_refused(log: EventLog) -> None:
         await log.append(await opened(log), [])
 
 
-async def test_a_writer_who_missed_something_is_told(log: EventLog) -> None:
+async def test_a_writer_that_missed_an_event_is_refused(log: EventLog) -> None:
     session_id = await opened(log)
-    await log.append(session_id, [said("first")], expected_seq=1)
+    await log.append(session_id, [message_event("first")], expected_seq=1)
     with pytest.raises(Conflict, match="is at event 2, not 1"):
-        await log.append(session_id, [said("late")], expected_seq=1)
+        await log.append(session_id, [message_event("late")], expected_seq=1)
 
 
 async def test_racing_writers_get_one_gapless_sequence(log: EventLog) -> None:
     session_id = await opened(log)
-    heads = await asyncio.gather(*(log.append(session_id, [said(str(number))] * 3) for number in range(50)))
+    heads = await asyncio.gather(
+        *(log.append(session_id, [message_event(str(number))] * 3) for number in range(50))
+    )
     assert sorted(head.seq for head in heads) == list(range(4, 152, 3))
     assert [entry.seq for entry in await log.read(session_id)] == list(range(1, 152))
 
 
 async def test_a_follower_gets_history_then_news_without_gap_or_repetition(log: EventLog) -> None:
-    session_id = await opened(log, said("history"))
+    session_id = await opened(log, message_event("history"))
     follower = asyncio.create_task(take(log, session_id, 42))
     for number in range(40):
-        await log.append(session_id, [said(str(number))])
+        await log.append(session_id, [message_event(str(number))])
     assert [entry.seq for entry in await follower] == list(range(1, 43))
 
 
 async def test_a_follower_can_go_on_from_any_point(log: EventLog) -> None:
-    session_id = await opened(log, *(said(str(number)) for number in range(1200)))
+    session_id = await opened(log, *(message_event(str(number)) for number in range(1200)))
     for after in (0, 1, 499, 500, 501, 1000):
         assert [entry.seq for entry in await take(log, session_id, 1201 - after, after)] == list(
             range(after + 1, 1202)
@@ -204,7 +213,7 @@ async def test_a_follower_can_go_on_from_any_point(log: EventLog) -> None:
 async def test_following_ends_with_the_session(log: EventLog) -> None:
     session_id = await opened(log)
     follower = asyncio.create_task(take(log, session_id, 1000))
-    await log.append(session_id, [said("bye"), SessionEnded(outcome="done")])
+    await log.append(session_id, [message_event("bye"), SessionEnded(outcome="done")])
     assert (await follower)[-1].event == SessionEnded(outcome="done")
     assert await take(log, session_id, 1, after=3) == []
 
@@ -239,7 +248,7 @@ async def test_a_slow_follower_neither_slows_the_writer_nor_misses_anything(log:
     async with asyncio.timeout(DEADLINE_S), aclosing(log.follow(session_id)) as slow:
         assert (await anext(slow)).seq == 1
         for number in range(3000):  # all acknowledged while the follower stands still
-            await log.append(session_id, [said(str(number))])
+            await log.append(session_id, [message_event(str(number))])
         assert [(await anext(slow)).seq for _ in range(3000)] == list(range(2, 3002))
 
 
@@ -251,7 +260,9 @@ async def test_sessions_are_listed_newest_first_in_pages(log: EventLog) -> None:
 
 
 async def test_the_chain_can_be_recomputed_from_the_records(log: EventLog) -> None:
-    session_id = await opened(log, said("one"), said("y" * 50_000), SessionEnded(outcome="done"))
+    session_id = await opened(
+        log, message_event("one"), message_event("y" * 50_000), SessionEnded(outcome="done")
+    )
     prev = GENESIS
     for record in await records(log, session_id):
         assert record.salt is not None and record.payload is not None
@@ -263,7 +274,7 @@ async def test_the_chain_can_be_recomputed_from_the_records(log: EventLog) -> No
 async def test_checkpoints_are_signed_at_least_every_64_events(log: EventLog) -> None:
     session_id = await opened(log)
     for number in range(200):
-        await log.append(session_id, [said(str(number))])
+        await log.append(session_id, [message_event(str(number))])
     await log.append(session_id, [SessionEnded(outcome="done")])
     hashes = {entry.seq: entry.hash for entry in await log.read(session_id)}
     async with log.evidence(session_id, WHOLE) as evidence:
@@ -276,7 +287,7 @@ async def test_checkpoints_are_signed_at_least_every_64_events(log: EventLog) ->
 
 
 async def test_evidence_is_signed_up_to_the_head_of_a_live_session(log: EventLog) -> None:
-    session_id = await opened(log, said("still at work"))
+    session_id = await opened(log, message_event("still at work"))
     async with log.evidence(session_id, WHOLE) as evidence:
         assert (evidence.statements[-1].seq, evidence.statements[-1].hash) == (2, evidence.head.hash)
 
@@ -291,7 +302,7 @@ async def test_what_happens_in_the_block_stays_what_it_was(log: EventLog) -> Non
 
 
 async def test_many_exports_at_once_disturb_nobody(log: EventLog) -> None:
-    session_id = await opened(log, said("one"))
+    session_id = await opened(log, message_event("one"))
 
     async def hold() -> int:
         async with log.evidence(session_id, WHOLE) as evidence:
@@ -306,7 +317,7 @@ async def test_many_exports_at_once_disturb_nobody(log: EventLog) -> None:
 
 
 async def test_an_export_that_is_given_up_leaves_no_old_view_behind(log: EventLog) -> None:
-    session_id = await opened(log, *(said("x" * 100) for _ in range(2000)))
+    session_id = await opened(log, *(message_event("x" * 100) for _ in range(2000)))
 
     async def export() -> None:
         async with log.evidence(session_id, WHOLE) as evidence:
@@ -318,15 +329,15 @@ async def test_an_export_that_is_given_up_leaves_no_old_view_behind(log: EventLo
         await asyncio.sleep(number / 1000)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        head = await log.append(session_id, [said("later")])
+        head = await log.append(session_id, [message_event("later")])
         async with log.evidence(session_id, WHOLE) as evidence:
             assert evidence.head.seq == head.seq
 
 
 async def test_evidence_is_one_snapshot_whatever_happens_meanwhile(log: EventLog) -> None:
-    session_id = await opened(log, said("secret"))
+    session_id = await opened(log, message_event("secret"))
     async with log.evidence(session_id, WHOLE) as evidence:
-        await log.append(session_id, [said("later")])
+        await log.append(session_id, [message_event("later")])
         await log.erase(session_id, [2], reason="meanwhile")
         seen = [record async for record in evidence.records]
         assert [record.seq for record in seen] == [1, 2]
@@ -335,7 +346,7 @@ async def test_evidence_is_one_snapshot_whatever_happens_meanwhile(log: EventLog
 
 
 async def test_a_receipt_vouches_for_the_head(log: EventLog) -> None:
-    session_id = await opened(log, said("one"))
+    session_id = await opened(log, message_event("one"))
     receipt = await log.receipt(session_id)
     head = await log.head(session_id)
     assert (receipt.kind, receipt.seq, receipt.hash) == ("receipt", head.seq, head.hash)
@@ -344,12 +355,14 @@ async def test_a_receipt_vouches_for_the_head(log: EventLog) -> None:
 
 
 async def test_erasing_takes_the_payload_and_leaves_the_chain(log: EventLog) -> None:
-    session_id = await opened(log, said("secret"), said("z" * 50_000), said("harmless"))
+    session_id = await opened(
+        log, message_event("secret"), message_event("z" * 50_000), message_event("harmless")
+    )
     before = [record.hash for record in await records(log, session_id)]
     assert await log.erase(session_id, [2, 3], reason="asked by the user") == 2
     assert await log.erase(session_id, [2, 3], reason="again") == 0
     entries = await log.read(session_id)
-    assert entries[3].event == said("harmless")
+    assert entries[3].event == message_event("harmless")
     for entry in entries[1:3]:
         assert isinstance(entry.event, ErasedEvent)
         assert (entry.event.type, entry.event.reason) == ("message.sent", "asked by the user")
@@ -378,35 +391,35 @@ async def test_an_endless_reason_is_refused(log: EventLog) -> None:
 
 
 async def test_an_ended_session_can_be_erased_whole(log: EventLog) -> None:
-    session_id = await opened(log, said("secret"), SessionEnded(outcome="done"))
+    session_id = await opened(log, message_event("secret"), SessionEnded(outcome="done"))
     assert await log.erase(session_id, None, reason="retention") == 3
     assert all(isinstance(entry.event, ErasedEvent) for entry in await log.read(session_id))
     assert [entry.seq for entry in await take(log, session_id, 9)] == [1, 2, 3]
 
 
-async def test_those_who_listen_hear_of_what_was_appended_and_of_nothing_that_was_refused(
+async def test_listeners_get_appended_events_and_no_refused_ones(
     log: EventLog,
 ) -> None:
-    heard: list[tuple[str, list[str]]] = []
+    received: list[tuple[str, list[str]]] = []
     log.listeners.append(
-        lambda session_id, events: heard.append((session_id, [each.type for each in events]))
+        lambda session_id, events: received.append((session_id, [each.type for each in events]))
     )
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened(purpose="x")])
     with pytest.raises(Conflict):
         await log.append(session_id, [SessionOpened(purpose="again")])
-    assert heard == [(session_id, ["session.opened"])]
+    assert received == [(session_id, ["session.opened"])]
 
 
 async def test_what_is_written_stays_so_whatever_a_listener_does(log: EventLog) -> None:
     def fails(*_: object) -> None:
         raise ValueError("cannot count")
 
-    heard: list[str] = []
-    log.listeners += [fails, lambda session_id, _: heard.append(session_id)]
+    received: list[str] = []
+    log.listeners += [fails, lambda session_id, _: received.append(session_id)]
     session_id = new_session_id()
     assert (await log.append(session_id, [SessionOpened(purpose="x")])).seq == 1
-    assert heard == [session_id]
+    assert received == [session_id]
 
 
 async def matches(
@@ -424,7 +437,11 @@ async def matches(
 
 async def test_a_search_finds_text_kinds_and_authors_in_both_orders(log: EventLog) -> None:
     session_id = await opened(
-        log, said("Red fox"), said("blue"), said("a red door"), said("x" * 20_000 + "RED")
+        log,
+        message_event("Red fox"),
+        message_event("blue"),
+        message_event("a red door"),
+        message_event("x" * 20_000 + "RED"),
     )
     red = EventQuery("red")
     assert await matches(log, session_id, red) == ([2, 4, 5], 1)
@@ -439,7 +456,7 @@ async def test_a_search_finds_text_kinds_and_authors_in_both_orders(log: EventLo
 async def test_a_search_by_time_includes_both_moments(log: EventLog) -> None:
     session_id = await opened(log)
     for text in ("one", "two", "three"):
-        await log.append(session_id, [said(text)])
+        await log.append(session_id, [message_event(text)])
         await asyncio.sleep(0.003)
     times = [entry.at_ms for entry in await log.read(session_id)]
     found = await matches(log, session_id, EventQuery(since_ms=times[2], until_ms=times[2]))
@@ -449,12 +466,12 @@ async def test_a_search_by_time_includes_both_moments(log: EventLog) -> None:
 
 
 async def test_a_search_examines_a_long_log_in_parts(log: EventLog) -> None:
-    session_id = await opened(log, said("first"))
+    session_id = await opened(log, message_event("first"))
     for _ in range(3):
-        await log.append(session_id, [said("x")] * 5000)
+        await log.append(session_id, [message_event("x")] * 5000)
     assert await matches(log, session_id, EventQuery("first")) == ([2], 2)
     assert await matches(log, session_id, EventQuery("first"), newest_first=True) == ([2], 2)
-    heavy = await opened(log, *[said("y" * 1_500_000)] * 6, said("last"))
+    heavy = await opened(log, *[message_event("y" * 1_500_000)] * 6, message_event("last"))
     assert await matches(log, heavy, EventQuery("last")) == ([8], 3)
 
 
@@ -464,7 +481,7 @@ async def test_a_search_does_not_depend_on_events_that_its_reader_may_not_see(lo
         MessageSent(author="user", text=f"note {number} " + "n" * 900_000, audience=OWNER_SIDE)
         for number in range(6)
     ]
-    session_id = await opened(log, said("public"), *notes, said("public"))
+    session_id = await opened(log, message_event("public"), *notes, message_event("public"))
 
     async def pages(text: str, **how: Any) -> list[object]:
         found, after = [], None
@@ -482,7 +499,9 @@ async def test_a_search_does_not_depend_on_events_that_its_reader_may_not_see(lo
 
 
 async def test_a_search_finds_nothing_erased(log: EventLog) -> None:
-    session_id = await opened(log, said("secret"), said("z" * 20_000 + "secret"), said("no secret"))
+    session_id = await opened(
+        log, message_event("secret"), message_event("z" * 20_000 + "secret"), message_event("no secret")
+    )
     await log.erase(session_id, [2, 3], reason="secret")
     assert (await matches(log, session_id, EventQuery("secret")))[0] == [4]
 

@@ -9,12 +9,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from hutch.app.local_git_jail import open_git
+from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.review import Comment, Review
@@ -51,7 +50,7 @@ class Somewhere:
     async def propose(
         self, text: str, proposal: Proposal = PROPOSAL, *, before: Change | None = None, also: str = ""
     ) -> tuple[Change | None, list[str]]:
-        """Write a file in a workspace of its own, and propose that; and the steps that were told."""
+        """Propose a file from a new workspace; returns the reported steps too."""
         steps: list[str] = []
 
         async def note(step: str, message: str) -> None:
@@ -104,7 +103,7 @@ def there(request: pytest.FixtureRequest, place: Path) -> Iterator[Somewhere]:
     with ExitStack() as stack:
         if request.param == "local":
             origin = bare(place)
-            forge: Forge = LocalRepository(origin, partial(open_git, hutch.loaded))
+            forge: Forge = LocalRepository(origin, forges_of(hutch.loaded).open_git)
             yield Somewhere(hutch, place, origin, parse_repo_url(str(origin)), forge)
         elif request.param == "git":
             (place / "served").mkdir()
@@ -127,7 +126,7 @@ def there(request: pytest.FixtureRequest, place: Path) -> Iterator[Somewhere]:
             yield Somewhere(hutch, place, made.path, remote, GitHubForge(GitHub(gh, remote)), hub)
 
 
-async def test_a_change_is_one_commit_on_a_new_branch_and_told_step_by_step(there: Somewhere) -> None:
+async def test_a_change_is_one_commit_on_a_new_branch_and_reports_each_step(there: Somewhere) -> None:
     base = tip(there.origin, "main")
     made, steps = await there.propose("print('more')\n")
     assert made is not None and steps == STEPS
@@ -166,7 +165,7 @@ async def test_what_follows_goes_on_top_of_the_same_branch(there: Somewhere) -> 
     assert there.pulls == (1 if there.hub else 0)
 
 
-async def test_a_branch_that_somebody_else_moved_is_not_run_over(there: Somewhere) -> None:
+async def test_a_branch_that_another_user_moved_is_not_overwritten(there: Somewhere) -> None:
     async with there.hutch.workspace(str(there.remote)) as workspace:
         await workspace.write("src/main.py", b"print('more')\n")
         one = await there.in_workspace(workspace, await workspace.snapshot("one"), PROPOSAL)
@@ -191,7 +190,7 @@ async def test_a_name_that_is_taken_gets_a_number(there: Somewhere) -> None:
     assert tip(there.origin, "hutch/say-more") == theirs
 
 
-async def test_a_repository_that_refuses_is_told_with_its_reason_and_nothing_is_half_done(
+async def test_a_refusal_of_the_repository_has_its_reason_and_nothing_is_half_done(
     there: Somewhere,
 ) -> None:
     async with there.hutch.workspace(str(there.remote)) as workspace:

@@ -1,4 +1,4 @@
-"""What every jail promises, with walls or without."""
+"""The contract of every jail, with isolation or without."""
 
 # ruff: noqa: ASYNC110, ASYNC240 (a look at the host's /proc blocks nobody here)
 
@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,14 @@ from tests.deadline import DEADLINE_S
 pytestmark = pytest.mark.anyio
 # Seconds that nobody else sleeps: without walls, those of another worker would be counted, too.
 OWN = f"7{os.getpid()}"
+LONG_TIMEOUT = replace(AGENT, limits=replace(AGENT.limits, command_timeout_s=DEADLINE_S))
 
 
 @pytest.fixture(params=["jailed", "unsafe"])
 async def jail(request: pytest.FixtureRequest) -> AsyncIterator[Jail]:
     directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     directory.chmod(0o755)
-    async with open_jail(directory, unsafe_no_jail=request.param == "unsafe") as opened:
+    async with open_jail(directory, LONG_TIMEOUT, unsafe_no_jail=request.param == "unsafe") as opened:
         yield opened
     shutil.rmtree(directory)
 
@@ -53,7 +55,7 @@ async def test_streams_come_apart_with_the_exit_code(jail: Jail) -> None:
     assert (ran.exit_code, ran.signal, ran.stdout, ran.stderr) == (3, None, b"out\n", b"err\n")
 
 
-async def test_a_signal_is_told_as_one(jail: Jail) -> None:
+async def test_a_signal_is_reported_as_one(jail: Jail) -> None:
     ran = await jail.run(sh("kill -TERM $$"))
     assert (ran.exit_code, ran.signal) == (None, signal.SIGTERM)
 
@@ -175,9 +177,12 @@ if os.fork() == 0:
     if os.fork() == 0: time.sleep({OWN}1)'
         echo begun; sleep {OWN}1
     """
-    ran = await jail.run(sh(script), timeout_s=3)
+    for timeout_s in (3, 30, DEADLINE_S):
+        ran = await jail.run(sh(script), timeout_s=timeout_s)
+        if ran.stdout:  # else the machine was too busy for it to begin
+            break
     assert (ran.timed_out, ran.stdout, ran.signal) == (True, b"begun\n", signal.SIGKILL)
-    assert ran.limit_hit == LimitHit("command_timeout_s", "3 s")
+    assert ran.limit_hit == LimitHit("command_timeout_s", f"{timeout_s:g} s")
     assert await count(jail, f"{OWN}1") == 0
 
 
@@ -254,7 +259,7 @@ async def test_an_unread_pipe_holds_the_command_back(jail: Jail) -> None:
     process.close()
 
 
-async def test_cpu_time_and_peak_memory_are_told(jail: Jail) -> None:
+async def test_cpu_time_and_peak_memory_are_reported(jail: Jail) -> None:
     ran = await jail.run(["python3", "-c", "x = b'x' * 80_000_000; sum(range(3_000_000))"])
     assert 80_000_000 < ran.peak_bytes < 200_000_000
     assert 0.02 < ran.cpu_s < 5
@@ -341,8 +346,8 @@ async def test_a_file_that_grows_too_large_names_its_limit(jail: Jail) -> None:
 
 
 async def test_cpu_time_has_a_limit(jail: Jail) -> None:
-    ran = await jail.run(sh("while :; do :; done"), limits=Limits(cpu_s=1), timeout_s=20)
-    assert ran.limit_hit == LimitHit("cpu_s", "1 s")
+    ran = await jail.run(sh("while :; do :; done"), limits=Limits(cpu_time_s=1), timeout_s=DEADLINE_S)
+    assert ran.limit_hit == LimitHit("cpu_time_s", "1 s")
 
 
 async def test_a_closed_jail_says_so(jail: Jail) -> None:
@@ -373,7 +378,7 @@ async def test_an_error_in_the_callers_callback_is_the_callers(jail: Jail) -> No
 
 
 async def test_a_timeout_beyond_bounds_is_refused(jail: Jail) -> None:
-    assert jail.policy == AGENT
+    assert jail.policy == LONG_TIMEOUT
     with pytest.raises(BadRequest, match="at most 600"):
         await jail.run(["true"], timeout_s=601)
 

@@ -33,8 +33,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("speaker", SPEAKERS, id
 
 WORDS = ("I will look at the tests, ", "and then at the code ", "which they are about.")
 ARGUMENTS = ('{"command": "ls -la src', "/hutch/jail/launch && ", 'cat README.md"}')
-LOOK: Calls = (("call_a", "bash", ARGUMENTS),)
-BOTH: Calls = (*LOOK, ("call_b", "read_file", ('{"path": ', '"a.py"}')))
+BASH_CALL: Calls = (("call_a", "bash", ARGUMENTS),)
+BOTH: Calls = (*BASH_CALL, ("call_b", "read_file", ('{"path": ', '"a.py"}')))
 
 
 async def ask(model: Model) -> list[Delta]:
@@ -69,7 +69,7 @@ async def test_the_first_words_are_passed_on_before_the_last_are_there(
 
 
 async def test_a_call_is_begun_filled_and_ended(speaker: Speaker, tmp_path: Path) -> None:
-    async with speaker.open([Say(calls=LOOK, finish="calls")], tmp_path) as opened:
+    async with speaker.open([Say(calls=BASH_CALL, finish="calls")], tmp_path) as opened:
         pieces = await ask(opened.model)
     of_calls = [piece for piece in pieces if isinstance(piece, CallStarted | CallArguments | CallEnded)]
     kinds = [type(piece) for piece in of_calls]
@@ -98,7 +98,9 @@ async def test_usage_counts_what_was_cached_as_a_part_of_what_went_in(
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "refused"])
-async def test_the_reason_of_the_end_is_told(speaker: Speaker, reason: FinishReason, tmp_path: Path) -> None:
+async def test_the_reason_of_the_end_is_reported(
+    speaker: Speaker, reason: FinishReason, tmp_path: Path
+) -> None:
     async with speaker.open([Say(WORDS, finish=reason)], tmp_path) as opened:
         pieces = await ask(opened.model)
     assert isinstance(pieces[-1], Finish) and pieces[-1].reason == reason
@@ -133,7 +135,7 @@ async def test_a_caller_that_is_cancelled_stops_the_wire(speaker: Speaker, tmp_p
 
 
 async def test_a_malformed_stream_is_asked_for_again_and_void(speaker: Speaker, tmp_path: Path) -> None:
-    good = Say(("All of it.",), LOOK, finish="calls")
+    good = Say(("All of it.",), BASH_CALL, finish="calls")
     async with speaker.open([Say(WORDS, BOTH, broken="malformed"), good], tmp_path) as opened:
         pieces = await ask(opened.model)
     reply = gathered(pieces)

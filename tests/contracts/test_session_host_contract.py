@@ -1,6 +1,6 @@
-"""What every session host promises to those above it, by the seam alone.
+"""The contract of every session host, tested through its interface alone.
 
-Sessions come to be as rows and a log; a host is told, and does the rest. A host on another
+Sessions are created as rows and a log; a host is notified, and does the rest. A host on another
 machine is one more entry in HOSTS.
 """
 
@@ -19,8 +19,9 @@ from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
-from hutch.flows import sessions
+from hutch.flows import session_option_changes, sessions
 from hutch.flows.services import Services
+from hutch.flows.session_option_changes import SessionChange
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta, SessionHost
 from hutch.store.sessions import Sessions
@@ -39,18 +40,18 @@ SERVE = (
 
 @dataclass
 class Hosted:
-    """A host, and the site that tells it what is wanted."""
+    """A session host, and the flows that send requests to it."""
 
     host: SessionHost
     services: Services
-    who: Caller
+    caller: Caller
     server: object
     place: Path
 
     async def new(self, *replies: dict[str, object], prompt: str = "") -> SessionId:
         model = cassette(self.place / "c.json", replies) if replies else ""
         new = NewSession(purpose="a session", model=model, prompt=prompt)
-        return (await sessions.create(self.services, self.who, new)).id
+        return (await sessions.create(self.services, self.caller, new)).id
 
     async def ready(self) -> SessionId:
         id = await self.new()
@@ -58,7 +59,7 @@ class Hosted:
         return id
 
     async def reaches(self, id: SessionId, *states: str) -> str:
-        return await state(self.server, self.who, id, *states)  # type: ignore[arg-type]
+        return await state(self.server, self.caller, id, *states)  # type: ignore[arg-type]
 
     async def types(self, id: SessionId, last: str) -> list[str]:
         return [event.type for event in await until(self.server, id, last)]  # type: ignore[arg-type]
@@ -99,13 +100,26 @@ async def test_a_session_that_was_closed_is_woken_by_the_next_use_with_its_files
     assert {"session.parked", "session.woken"} <= set(await hosted.types(id, "session.woken"))
 
 
+async def test_changed_limits_reach_the_open_jail_and_wait_for_no_closed_one(hosted: Hosted) -> None:
+    id = await hosted.ready()
+    await hosted.host.open(id)
+    less = SessionChange(resources={"command_timeout_s": 1})
+    await session_option_changes.change(hosted.services, hosted.caller, id, less)
+    assert list(await hosted.host.apply_changes(id)) == []
+    ran = await hosted.host.call(id, requests.RunCommand("sleep 30"))
+    assert ran.timed_out
+    await hosted.host.close(id, reason="for the test")
+    assert list(await hosted.host.apply_changes(id)) == []
+    assert await hosted.reaches(id, "parked") == "parked"
+
+
 async def test_the_workspace_of_a_session_that_is_over_is_deleted(hosted: Hosted) -> None:
     id = await hosted.ready()
     workspace_id = (await Sessions(hosted.services.rows).get(id)).workspace_id
     await hosted.host.open(id)
     with pytest.raises(Conflict):
         await hosted.host.remove_workspace(workspace_id)  # its jail is open
-    await sessions.give(hosted.services, hosted.who, id, inputs.End())
+    await sessions.give(hosted.services, hosted.caller, id, inputs.End())
     await hosted.reaches(id, "ended")
     await hosted.host.close(id, reason="for the test")
     await hosted.host.remove_workspace(workspace_id)
@@ -113,18 +127,28 @@ async def test_the_workspace_of_a_session_that_is_over_is_deleted(hosted: Hosted
         await hosted.host.remove_workspace(workspace_id)
 
 
-async def test_commands_run_in_the_jail_and_tell_how_they_ended(hosted: Hosted) -> None:
+async def test_commands_run_in_the_jail_and_report_how_they_ended(hosted: Hosted) -> None:
     id = await hosted.ready()
     ran = await hosted.host.call(id, requests.RunCommand("echo out; exit 3"))
     assert ran.exit_code == 3
     assert "command.ended" in await hosted.types(id, "command.ended")
 
 
+async def test_tests_run_in_the_jail_and_are_in_the_log(hosted: Hosted) -> None:
+    id = await hosted.ready()
+    await hosted.host.call(id, requests.WriteFile("test_a.py", b"import unittest\n"))
+    run = await hosted.host.call(id, requests.StartTests())
+    await hosted.host.call(id, requests.WaitForTests(run, 60.0))
+    assert "tests.run" in await hosted.types(id, "tests.run")
+    with pytest.raises(Conflict, match=run):
+        await hosted.host.call(id, requests.CancelTests(run))
+
+
 async def test_an_input_that_was_kept_is_taken_and_what_comes_of_it_is_in_the_log(hosted: Hosted) -> None:
     id = await hosted.new(WRITE, FINISH, prompt="Write it.")
     assert "tool.returned" in await hosted.types(id, "run.ended")
     await hosted.reaches(id, "idle")
-    given = await sessions.give(hosted.services, hosted.who, id, inputs.End(reason="over"))
+    given = await sessions.give(hosted.services, hosted.caller, id, inputs.End(reason="over"))
     await hosted.reaches(id, "ended")
     assert (await hosted.types(id, "session.ended"))[-1] == "session.ended"
     assert given.seq == 1
@@ -133,7 +157,7 @@ async def test_an_input_that_was_kept_is_taken_and_what_comes_of_it_is_in_the_lo
         await hosted.host.call(id, requests.WriteFile("a.txt", b"two\n"))
 
 
-async def test_who_follows_gets_every_entry_once_and_pieces_among_them(hosted: Hosted) -> None:
+async def test_a_follower_gets_every_entry_once_and_deltas_among_them(hosted: Hosted) -> None:
     id = await hosted.new({"text": "I write it now."}, WRITE, FINISH, prompt="Write it.")
     seen: list[int] = []
     pieces: list[str] = []

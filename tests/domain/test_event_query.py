@@ -31,16 +31,16 @@ def entry(event: Event | UnknownEvent, at_ms: int = 1000) -> VisibleEntry:
     return filter_entry(Entry(SESSION, 1, at_ms, event, "", to_json(event)), WHOLE)
 
 
-def said(text: str, **more: Any) -> MessageSent:
+def message_event(text: str, **more: Any) -> MessageSent:
     return MessageSent(author="user", text=text, **more)
 
 
 @pytest.mark.parametrize(
     ("event", "text"),
     [
-        (said("Make the Login test pass"), "login TEST"),
-        (said("Straße"), "STRASSE"),
-        (said('a "quoted" \\ word\nand a line'), '"QUOTED" \\ word\nand'),
+        (message_event("Make the Login test pass"), "login TEST"),
+        (message_event("Straße"), "STRASSE"),
+        (message_event('a "quoted" \\ word\nand a line'), '"QUOTED" \\ word\nand'),
         (TerminalPrinted(terminal="1", text="\x1b[1;31mred \x1b[0malert"), "red alert"),
         (
             ModelReplied(
@@ -77,17 +77,17 @@ def test_an_author_is_a_user_the_agent_or_hutch() -> None:
     def by(author: str, event: Event) -> bool:
         return EventQuery(authors={author}).matches(entry(event))
 
-    assert by(ADA, said("x", by=ADA)) and not by(BOB, said("x", by=ADA))
+    assert by(ADA, message_event("x", by=ADA)) and not by(BOB, message_event("x", by=ADA))
     assert by("agent", MessageSent(author="agent", text="x"))
     assert by("hutch", MessageSent(author="hutch", text="x"))
     shared = FileChanged(path="a", kind="modified", possible_authors=(ADA, "agent"))
     assert by(ADA, shared) and by("agent", shared) and not by(BOB, shared)
-    assert not EventQuery(authors=frozenset()).matches(entry(said("x", by=ADA)))
+    assert not EventQuery(authors=frozenset()).matches(entry(message_event("x", by=ADA)))
 
 
 def test_both_moments_are_included() -> None:
     query = EventQuery(since_ms=1000, until_ms=2000)
-    assert [query.matches(entry(said("x"), at)) for at in (999, 1000, 2000, 2001)] == [
+    assert [query.matches(entry(message_event("x"), at)) for at in (999, 1000, 2000, 2001)] == [
         False,
         True,
         True,
@@ -96,7 +96,7 @@ def test_both_moments_are_included() -> None:
 
 
 def test_withheld_and_erased_entries_match_nothing() -> None:
-    private = said("a private word", audience=OWNER_SIDE)
+    private = message_event("a private word", audience=OWNER_SIDE)
     withheld = filter_entry(Entry(SESSION, 1, 1000, private, "", to_json(private)), PUBLIC)
     erased = filter_entry(Entry(SESSION, 1, 1000, ErasedEvent("message.sent", 0, "a reason"), ""), WHOLE)
     for query in (EventQuery(), EventQuery("private"), EventQuery("reason"), EventQuery(kinds=("message.",))):

@@ -1,4 +1,4 @@
-"""Events keep their JSON for ever; what a newer version wrote is not lost."""
+"""The JSON of events is stable; events of a newer version are not lost."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,8 @@ from hutch.domain.events import (
 EXAMPLES: dict[str, tuple[Event, bytes]] = {
     "session.opened": (
         SessionOpened(purpose="fix it", owner="ada"),
-        b'{"expectations":"","owner":"ada","purpose":"fix it","role":"","type":"session.opened","v":1}',
+        b'{"company":"","expectations":"","owner":"ada","purpose":"fix it","role":"",'
+        b'"secrets":[],"type":"session.opened","v":1,"variables":[]}',
     ),
     "message.sent": (
         MessageSent(author="user", text='say "hé"\n'),
@@ -87,7 +88,7 @@ def test_the_json_of_an_event_stays_as_it_is(type_: str) -> None:
 @pytest.mark.parametrize("type_", EVENT_TYPES)
 def test_event_types_are_noun_and_past_verb(type_: str) -> None:
     noun, verb = type_.split(".")
-    assert noun.isidentifier() and verb.endswith(("ed", "ent", "un", "en", "ound", "one"))
+    assert noun.isidentifier() and verb.endswith(("ed", "ent", "un", "en", "ound", "one", "uilt"))
 
 
 def test_an_unknown_type_is_carried_through() -> None:

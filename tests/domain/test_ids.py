@@ -1,4 +1,4 @@
-"""Ids sort by age, say what they name, and are checked at the door."""
+"""Ids sort by age, begin with a type, and are validated when parsed."""
 
 import pytest
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.domain import credential_patterns, text_as_displayed
+from hutch.domain import credential_patterns, decoded_text_positions
 from hutch.domain.redaction import MAX_HELD_CHARS, Redactor, redacted_excerpt
 from hutch.domain.stream_redactor import StreamRedactor
 
@@ -238,7 +238,11 @@ def test_the_standard_library_holds_nothing_that_looks_like_a_secret() -> None:
 
 PATTERNS = {
     "known and shapes": Redactor(["secret-value", "first-line-of-it\n\n\nshort", HARD])._pattern,
-    **{name: pattern for name, pattern in vars(text_as_displayed).items() if isinstance(pattern, re.Pattern)},
+    **{
+        name: pattern
+        for name, pattern in vars(decoded_text_positions).items()
+        if isinstance(pattern, re.Pattern)
+    },
     **{
         name: pattern
         for name, pattern in vars(credential_patterns).items()
@@ -344,11 +348,11 @@ def test_a_flood_of_one_value_shows_nothing_of_it() -> None:
 PRINTED = (
     f"grün sk-ant-{'K3y' * 12} and {PEM}\nAuthorization: Bearer K3yK3yK3y, süß-K3yK3y-süß end\n".encode()
 )
-SPOKEN = Redactor(["süß-K3yK3y-süß"])
+NON_ASCII = Redactor(["süß-K3yK3y-süß"])
 
 
 def redact(data: bytes) -> str:
-    return SPOKEN.redact(data.decode(errors="replace"))
+    return NON_ASCII.redact(data.decode(errors="replace"))
 
 
 def test_no_part_of_a_secret_is_in_an_excerpt_wherever_it_begins_and_ends() -> None:
@@ -392,4 +396,4 @@ def test_a_line_that_is_redacted_in_another_way_by_now_is_repeated() -> None:
     ],
 )
 def test_a_possible_secret_is_held_back(data: bytes, held: int) -> None:
-    assert SPOKEN.held_start(data) == len(data) - held
+    assert NON_ASCII.held_start(data) == len(data) - held

@@ -1,4 +1,4 @@
-"""Log lines of one request can be told from those of another."""
+"""Log lines of one request differ from those of another."""
 
 import asyncio
 import re

@@ -26,7 +26,7 @@ class OneFile:
 
 SAME = "a\n" * 300_000
 NUMBERED = "".join(f"line number {number}\n" for number in range(60_000))
-MOST_TEXT = 30_000  # characters that an answer may have
+MAX_ANSWER_CHARS = 30_000  # characters that an answer may have
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_hostile_edit_ends(content: str, path: str, old: str, new: str) -> Non
         text = edit_file(OneFile(content), path, [{"old": old, "new": new}]).text
     except HutchError as error:
         text = str(error)
-    assert 0 < len(text) < MOST_TEXT
+    assert 0 < len(text) < MAX_ANSWER_CHARS
 
 
 def test_replacing_hundreds_of_thousands_ends() -> None:
@@ -63,7 +63,7 @@ def test_replacing_hundreds_of_thousands_ends() -> None:
     edited = edit_file(store, "f.txt", [{"old": "a", "new": "bb", "replace_all": True}])
     assert store.written == 1
     assert edited.text.startswith("Modified 'f.txt'. Replaced in 300000 places.")
-    assert len(edited.text) + len(edited.diff) < MOST_TEXT
+    assert len(edited.text) + len(edited.diff) < MAX_ANSWER_CHARS
 
 
 def test_a_patch_with_a_hunk_for_every_line_ends() -> None:
@@ -73,7 +73,7 @@ def test_a_patch_with_a_hunk_for_every_line_ends() -> None:
         f"*** Begin Patch\n*** Update File: f.txt\n{hunks}*** End Patch",
     ):
         store = OneFile(NUMBERED)
-        assert len(apply_patch(store, patch).text) < MOST_TEXT
+        assert len(apply_patch(store, patch).text) < MAX_ANSWER_CHARS
         assert store.written == 1
 
 
@@ -98,7 +98,7 @@ def test_a_hostile_patch_ends(patch: str) -> None:
     store = OneFile(SAME)
     with pytest.raises(HutchError) as refused:
         apply_patch(store, patch)
-    assert len(str(refused.value)) < MOST_TEXT
+    assert len(str(refused.value)) < MAX_ANSWER_CHARS
     assert store.written == 0
 
 

@@ -110,7 +110,7 @@ def test_lines_are_written_with_the_files_ends(content: str, edit: ReplaceLines,
         ),
     ],
 )
-def test_the_ladder_tolerates_mistakes_with_a_note(
+def test_common_mistakes_are_tolerated_with_a_note(
     content: str, old: str, new: str, expected: str, words: str
 ) -> None:
     plan = plan_edits(content, [Replace(old, new)])

@@ -1,8 +1,8 @@
-"""An indexed text, and the rungs of the ladder."""
+"""An indexed text, and the levels of tolerance of a match."""
 
 import pytest
 
-from hutch.edit.fuzzy_match import IndexedText, Rung, fold, occurrences, unfolded
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel, fold, occurrences, unfolded
 from hutch.edit.replacement import find
 
 TEXT = "a\r\n\r\nb b\rc \nd"
@@ -27,31 +27,31 @@ def test_line_ends_are_distinguished() -> None:
 
 
 def test_blocks_of_lines_are_whole_lines() -> None:
-    keys = IndexedText("xa\na\nb\n a\nb\n").keys(Rung.INDENT)
+    keys = IndexedText("xa\na\nb\n a\nb\n").keys(MatchLevel.INDENT)
     assert keys.blocks(["a", "b"], max_count=9) == [1, 3]
     for _ in range(5):
         assert [keys.position(offset) for offset in (1, 2, 4, 6)] == [(0, 0), (0, 1), (1, 0), (2, 0)]
 
 
 @pytest.mark.parametrize(
-    ("content", "old", "rung"),
+    ("content", "old", "level"),
     [
-        ("a\nb\n", "a\nb", Rung.EXACT),
-        ("a\r\nb\r\n", "a\nb", Rung.ENDINGS),
-        ("a\nb\n", "a\r\nb", Rung.ENDINGS),
-        ("a \nb\n", "a\nb", Rung.TRAILING),
-        ("  a\n  b\n", "a\nb", Rung.INDENT),
-        ("‘a’\n", "'a'", Rung.PUNCTUATION),
-        ("  ‘a’\n  b\n", "'a'\nb", Rung.PUNCTUATION_INDENT),
+        ("a\nb\n", "a\nb", MatchLevel.EXACT),
+        ("a\r\nb\r\n", "a\nb", MatchLevel.ENDINGS),
+        ("a\nb\n", "a\r\nb", MatchLevel.ENDINGS),
+        ("a \nb\n", "a\nb", MatchLevel.TRAILING),
+        ("  a\n  b\n", "a\nb", MatchLevel.INDENT),
+        ("‘a’\n", "'a'", MatchLevel.PUNCTUATION),
+        ("  ‘a’\n  b\n", "'a'\nb", MatchLevel.PUNCTUATION_INDENT),
     ],
 )
-def test_each_kind_of_mistake_has_its_rung(content: str, old: str, rung: Rung) -> None:
+def test_each_kind_of_mistake_has_its_level(content: str, old: str, level: MatchLevel) -> None:
     found, matches = find(IndexedText(content), old)
-    assert (found, len(matches)) == (rung, 1)
+    assert (found, len(matches)) == (level, 1)
 
 
 @pytest.mark.parametrize("old", ["zz", "\n\n", "a\nc", "b\na"])
-def test_missing_text_is_found_on_no_rung(old: str) -> None:
+def test_missing_text_is_found_at_no_level(old: str) -> None:
     assert find(IndexedText("  ‘a’ \r\n  b\r\n"), old)[1] == []
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.edit.fuzzy_match import IndexedText, Rung
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.hunk_placement import place_hunks
 from hutch.edit.patch_operations import Hunk
 
@@ -166,9 +166,9 @@ def test_a_hunk_that_only_looks_applied_is_refused() -> None:
         lines(content, hunk("-value = compute(first, third)\n+result = None"))
 
 
-def test_uneven_indentation_is_the_last_rung() -> None:
+def test_uneven_indentation_is_the_last_level() -> None:
     (placed,) = place_hunks(IndexedText("    foo   \n   bar\t\n"), [hunk("-foo\n-bar")])
-    assert (placed.line, placed.rung) == (0, Rung.UNEVEN)
+    assert (placed.line, placed.level) == (0, MatchLevel.UNEVEN)
 
 
 def test_a_hunk_without_match_gets_the_most_similar_lines() -> None:

@@ -3,14 +3,14 @@
 import pytest
 
 from hutch.edit.edit_spans import Replacement
-from hutch.edit.fuzzy_match import IndexedText, Rung
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.replacement import find, find_at, fit, keep_punctuation, split_quote
 
 
 def fitted(content: str, old: str, new: str) -> Replacement:
     page = IndexedText(content)
-    rung, matches = find(page, old, new)
-    return fit(page, rung, matches[0], old, new)
+    level, matches = find(page, old, new)
+    return fit(page, level, matches[0], old, new)
 
 
 def test_lines_that_stay_keep_the_files_bytes() -> None:
@@ -25,15 +25,15 @@ def test_a_quote_may_begin_and_end_inside_lines() -> None:
 
 def test_space_at_the_end_of_a_quote_means_the_end_of_a_line() -> None:
     page = IndexedText("foo bar\nfoo\n")
-    assert [match.start for match in find_at(page, Rung.TRAILING, "foo \n")] == [8]
-    assert find_at(page, Rung.TRAILING, "bar  ")[0].end == 7
+    assert [match.start for match in find_at(page, MatchLevel.TRAILING, "foo \n")] == [8]
+    assert find_at(page, MatchLevel.TRAILING, "bar  ")[0].end == 7
 
 
 def test_a_quote_never_splits_a_crlf() -> None:
     page = IndexedText("a\r\nb\r\n")
-    assert find_at(page, Rung.EXACT, "\nb") == []
-    assert find_at(page, Rung.EXACT, "a\r") == []
-    assert len(find_at(page, Rung.EXACT, "\r\nb")) == 1
+    assert find_at(page, MatchLevel.EXACT, "\nb") == []
+    assert find_at(page, MatchLevel.EXACT, "a\r") == []
+    assert len(find_at(page, MatchLevel.EXACT, "\r\nb")) == 1
 
 
 def test_all_matches_do_not_overlap() -> None:

@@ -1,4 +1,4 @@
-"""What tests of delivery need: a home, a workspace of a repository, and a change from it."""
+"""Fixtures for tests of delivery: a home, a workspace of a repository, and a change from it."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hutch.app.forges import forges_of
 from hutch.domain.change import Change
+from hutch.domain.starter_files import StarterFile
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.host_git import Git
@@ -50,7 +51,8 @@ class Delivering:
     ) -> AsyncIterator[Workspace]:
         self._count += 1
         name = f"ws{self._count}"
-        wanted = parse_repo_url(source) if isinstance(source, str) else dict(source)
+        files = {} if isinstance(source, str) else {path: StarterFile(source[path]) for path in source}
+        wanted = parse_repo_url(source) if isinstance(source, str) else files
         await prepare(self.home, name, wanted, git=HOST, revision=revision)
         opened = await open_workspace(self.home, name)
         async with open_mounted(self.home, opened, self.home.workspace(name), HOST) as workspace:
@@ -89,7 +91,7 @@ def bare(place: Path, *, branch: str = "main", name: str = "origin.git") -> Path
 
 
 def push(place: Path, repository: Path, files: dict[str, str], branch: str = "main") -> str:
-    """Somebody else's commit on a branch."""
+    """Another author's commit on a branch."""
     made = commit(place / "made", files, "by somebody else")
     git(place / "made", "push", "--quiet", str(repository), f"HEAD:{branch}")
     return made

@@ -1,4 +1,4 @@
-"""What a reviewer is told and may do, whatever the change or a persona file says."""
+"""The prompt and permissions of a reviewing agent, whatever the change or a persona file says."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run may follow others in the same log: it sees what was said, and nothing is done for them again."""
+"""A run may follow others in the same log: it sees their messages, and repeats none of their work."""
 
 import asyncio
 from dataclasses import replace
@@ -10,6 +10,7 @@ from hutch.agent.approval import Answer
 from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
 from hutch.agent.run_setup import RunSetup
+from hutch.agent.testing.repository_tests import SuiteOptions
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.flows.run_execution.agent_work import REOPENED, begin, resume_run
@@ -55,7 +56,7 @@ async def test_a_second_run_sees_the_first_and_counts_anew(tmp_path: Path) -> No
     assert runs[0].notes == runs[1].notes
 
 
-async def test_what_a_cancelled_run_left_open_is_told_and_not_done(tmp_path: Path) -> None:
+async def test_open_calls_of_a_cancelled_run_are_reported_and_not_done(tmp_path: Path) -> None:
     wanted = call("bash", command="echo begun > begun; sleep 60"), call("bash", command="touch never")
     model = thinking(Turn(calls=wanted), Turn("So it was stopped."))
     async with open_setup(tmp_path, SetupOptions({"a": b""}, "[]", model=model)) as setup:
@@ -101,7 +102,7 @@ async def test_a_second_run_that_was_killed_goes_on_as_itself(tmp_path: Path) ->
     assert RESUMED in str(model.seen[-1].messages[-1])
 
 
-async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds(tmp_path: Path) -> None:
+async def test_new_shells_are_announced_and_approvals_for_the_session_hold(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def approve(event: events.ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
@@ -151,7 +152,7 @@ async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_
     assert "hunter2-hunter2" not in model.seen[0].system + str(log)
 
 
-async def test_why_the_tests_could_not_run_is_told_without_secrets(tmp_path: Path) -> None:
+async def test_the_reason_why_tests_could_not_run_has_no_secrets(tmp_path: Path) -> None:
     def options(command: str) -> SetupOptions:
         model = thinking(Turn(calls=(call("write_file", path="a", content="1\n"),)), Turn("Done."))
         files = {"a": b"0\n", "hunter2-hunter2": f"#!/bin/sh\n{command}\n".encode()}
@@ -171,4 +172,4 @@ async def test_why_the_tests_could_not_run_is_told_without_secrets(tmp_path: Pat
 
 
 def _testing_with(setup: RunSetup, command: str) -> RunSetup:
-    return replace(setup, context=replace(setup.context, test_command=command))
+    return replace(setup, context=replace(setup.context, suite_options=SuiteOptions(command=command)))

@@ -99,3 +99,20 @@ def test_a_long_conversation_has_several_parts_and_a_fork_of_a_fork_has_it_too()
 
 def test_without_a_conversation_nothing_is_copied() -> None:
     assert copy_conversation(entries(events.SessionOpened(), taken(1)), None) == []
+
+
+UNDO = (
+    events.FileChanged(path="a", kind="modified", previous_snapshot=3, snapshot=4, cause="undo"),
+    events.SessionRewound(to_seq=0, snapshot=1, before=3, after=4),
+)
+
+
+def test_of_an_undone_run_the_part_up_to_a_snapshot_of_it_is_copied() -> None:
+    found = copied(entries(*RUN, *UNDO), snapshot=2)
+    assert found.messages == copied(entries(*RUN), snapshot=2).messages
+    assert found.task == "Fix it."
+
+
+def test_after_the_undo_the_run_is_not_copied() -> None:
+    assert copy_conversation(entries(*RUN, *UNDO), 4) == []
+    assert copy_conversation(entries(*RUN, *UNDO), None) == []

@@ -13,7 +13,7 @@ from hutch.domain.change import Change
 from hutch.domain.events import ChangeProposed, Event, RanTests
 from hutch.flows.delivery.driver import Append, deliver
 from hutch.flows.pull_request_text import describe_tests
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ def place() -> Iterator[Path]:
         yield Path(name)
 
 
-async def test_what_was_written_down_and_not_told_is_told_once(place: Path) -> None:
+async def test_a_recorded_but_unreported_delivery_is_reported_once(place: Path) -> None:
     """As after a crash between the row and the event."""
     hutch, origin, log = Delivering(place), bare(place), list[Event]()
 
@@ -66,7 +66,7 @@ def ran(reason: str = "", *, failed: int = 0, ok: bool = False) -> RanTests:
     return RanTests(run_id="run_1", command="t", ok=ok, passed=2, failed=failed, skipped=0, reason=reason)
 
 
-async def test_why_tests_could_not_be_run_is_told_in_a_line() -> None:
+async def test_the_reason_why_tests_could_not_run_is_one_line() -> None:
     result = describe_tests(ran("The tests failed with exit code 2:\nno \x1b[31mmodule\u2028'x'."))
     assert result == "failed as a whole: The tests failed with exit code 2: no [31mmodule 'x'"
     assert describe_tests(ran()) == "failed as a whole, 2 passed"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hutch.agent.testing.repository_tests import SuiteOptions
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.flows.evaluation.case import EvalCase
@@ -43,7 +44,7 @@ anyio = pytest.mark.anyio
 
 
 async def graded(home: Path, task: EvalCase, *steps: tuple[str, dict[str, Any]], **files: str) -> Grade:
-    """Begin, let somebody use these tools, grade."""
+    """Start a case, make these tool calls, and grade the result."""
     start = {name: text.encode() for name, text in (task.files | files).items()}
     async with open_tool_env(home, start) as env:
         return await _graded(env, task, steps)
@@ -63,13 +64,13 @@ def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
     return "write_file", {"path": path, "content": content}
 
 
-MEND = ("edit_file", {"path": "adding.py", "edits": [{"old": "a - b", "new": "a + b"}]})
+FIX = ("edit_file", {"path": "adding.py", "edits": [{"old": "a - b", "new": "a + b"}]})
 
 
 @anyio
 async def test_the_hidden_tests_decide(tmp_path: Path) -> None:
     undone = await graded(tmp_path / "undone", TASK)
-    done = await graded(tmp_path / "done", TASK, MEND)
+    done = await graded(tmp_path / "done", TASK, FIX)
     assert (undone.passed, undone.reason.splitlines()[0], undone.tests[0]["failed"]) == (False, "1 failed", 1)
     assert (done.passed, done.reason, done.tests[0]["passed"]) == (True, "1 passed", 1)
 
@@ -94,7 +95,9 @@ async def test_the_command_of_tests_is_redacted_before_it_is_cut(tmp_path: Path)
     secret = "kept-in-the-vault-0123456789"
     async with open_tool_env(tmp_path, {"a.py": b""}) as env:
         env.context = replace(
-            env.context, test_command=f"run {'x' * 80} {secret}", redactor=Redactor([secret])
+            env.context,
+            suite_options=SuiteOptions(command=f"run {'x' * 80} {secret}"),
+            redactor=Redactor([secret]),
         )
         result = await describe_structure(env.context, await env.context.workspace.snapshot("first"))
     assert result.endswith(f"; tests: run {'x' * 80} [redacted:secre.")
@@ -124,7 +127,7 @@ async def test_what_the_agent_leaves_does_not_decide(
     tmp_path: Path, step: tuple[str, dict[str, Any]]
 ) -> None:
     assert not (await graded(tmp_path / "undone", TASK, step)).passed
-    assert (await graded(tmp_path / "done", TASK, step, MEND)).passed
+    assert (await graded(tmp_path / "done", TASK, step, FIX)).passed
 
 
 @anyio
@@ -132,7 +135,7 @@ async def test_a_patch_of_tests_goes_on_the_tests_as_they_were(tmp_path: Path) -
     task = EvalCase.model_validate(PLAIN | {"test_patch": PATCH, "must_pass": NAMES})
     gone = ("bash", {"command": "echo 'import unittest' > test_adding.py"})
     files = {"test_adding.py": TEST}
-    assert (await graded(tmp_path / "done", task, gone, MEND, **files)).passed
+    assert (await graded(tmp_path / "done", task, gone, FIX, **files)).passed
     assert not (await graded(tmp_path / "undone", task, gone, **files)).passed
 
 
@@ -142,7 +145,7 @@ async def test_a_named_test_that_is_skipped_or_not_there_has_not_passed(tmp_path
         task = EvalCase.model_validate(
             PLAIN | {"test_patch": PATCH, "must_pass": [*NAMES, f"test_adding.Adding.{name}"]}
         )
-        result = await graded(tmp_path / place, task, MEND, **{"test_adding.py": TEST})
+        result = await graded(tmp_path / place, task, FIX, **{"test_adding.py": TEST})
         assert not result.passed, place
         if place == "skipped":
             assert result.reason == "1 of the tests that must pass did not run."
@@ -151,7 +154,7 @@ async def test_a_named_test_that_is_skipped_or_not_there_has_not_passed(tmp_path
 @anyio
 async def test_tests_that_cannot_be_put_in_place_are_not_passed(tmp_path: Path) -> None:
     task = EvalCase.model_validate(PLAIN | {"hidden_tests": {"tests/test_adding.py": TEST}})
-    result = await graded(tmp_path, task, MEND, write("tests", "a file"))
+    result = await graded(tmp_path, task, FIX, write("tests", "a file"))
     assert not result.passed
     assert result.reason.startswith("The hidden tests cannot be written: ")
 
@@ -164,7 +167,7 @@ async def test_no_task_of_the_own_set_is_solved_before_it_begins(tmp_path: Path,
     assert result.tests and result.tests[0]["failed"] > 0
 
 
-def test_a_set_as_swe_bench_has_it_never_tells_the_solution(tmp_path: Path) -> None:
+def test_a_set_in_the_format_of_swe_bench_never_reveals_the_solution(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     item = {
         "instance_id": "a__b-1",
@@ -223,13 +226,15 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, Any], output: str)
         ("set.json", "[" * 100_000, "cannot be read"),
     ],
 )
-def test_a_file_that_is_no_set_is_told(tmp_path: Path, name: str, text: str, output: str) -> None:
+def test_a_file_that_is_no_set_is_refused_with_a_reason(
+    tmp_path: Path, name: str, text: str, output: str
+) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(BadRequest, match=output):
         load_cases(tmp_path / name)
 
 
-def test_names_are_told_apart_and_a_set_must_be_there(tmp_path: Path) -> None:
+def test_names_are_distinct_and_a_set_must_exist(tmp_path: Path) -> None:
     one = json.loads(TASK.model_dump_json(exclude_defaults=True))
     (tmp_path / "set.json").write_text(json.dumps({"tasks": [one, one]}))
     with pytest.raises(BadRequest, match="more than one task named 'add'"):

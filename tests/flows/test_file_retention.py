@@ -1,5 +1,7 @@
 """The files of sessions are kept as long as the settings say, and no longer."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
+from hutch.environment.layers.layer_store import Layer, LayerStore
 from hutch.flows import redelivery, sessions
 from hutch.flows.file_retention import DAY_MS, HOUR_MS
 from hutch.flows.prompt_to_pull_request import submit
@@ -19,6 +22,7 @@ from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.clock import wall_ms
+from hutch.workspace.preparation.workspace_record import Home
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -155,3 +159,20 @@ async def test_an_ended_session_keeps_undelivered_work_whatever_its_size(tmp_pat
         found = await server.host.call(SessionId(undelivered), ReadFile("slug.py"))
         assert b"lower" in found.data
         assert (await Sessions(server.rows).get(fork)).workspace_id != ""
+
+
+async def test_dependencies_that_nothing_uses_go_after_their_days(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        store = LayerStore(Home(server.loaded.paths.data))
+        for key, days in (("a" * 64, 31), ("b" * 64, 29)):
+            Layer(key=key, owner="usr_1", repository="/srv/shop").write(_made(store.home.layer(key)))
+            store.lock_path(key).touch()
+            used = time.time() - days * DAY_MS / 1000
+            os.utime(store.lock_path(key), (used, used))
+        await swept(server, 0)
+        assert [layer.key for layer in store.layers()] == ["b" * 64]
+
+
+def _made(directory: Path) -> Path:
+    (directory / "tree").mkdir(parents=True)
+    return directory

@@ -1,4 +1,4 @@
-"""What GitHub tells becomes a wish, or nothing: who is called where, by whom, and about what."""
+"""A webhook of GitHub becomes a request, or is ignored."""
 
 import copy
 import hashlib
@@ -50,7 +50,7 @@ def changed(output: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return output
 
 
-def test_what_is_wanted() -> None:
+def test_a_webhook_becomes_a_request() -> None:
     thread = {"number": 7, "title": "It breaks", "body": "Badly.", "author": "eve"}
     where: dict[str, Any] = {"repository": "https://github.com/acme/project.git", "by": "ada", **thread}
     assert read("issues", LABELED) == ForgeRequest(kind="issue", url=str(ISSUE["html_url"]), **where)

@@ -43,7 +43,7 @@ def test_a_host_inside_the_cap(host: str) -> None:
     ],
 )
 def test_a_host_outside_the_cap(host: str) -> None:
-    with pytest.raises(Denied, match=r"server\.network_allowed"):
+    with pytest.raises(Denied, match=r"members\.network"):
         CAP.check(["files.example.net", host])
     assert CAP.covered(["files.example.net", host]) == ("files.example.net",)
 
@@ -52,5 +52,5 @@ def test_nothing_is_allowed_by_default_and_a_star_allows_all() -> None:
     with pytest.raises(Denied, match="they may allow: none"):
         parse_network_cap([]).check(["files.example.net"])
     parse_network_cap(["*"]).check(["files.example.net:22", "*.example.org"])
-    with pytest.raises(BadRequest, match=r"server\.network_allowed: .*top-level"):
+    with pytest.raises(BadRequest, match=r"members\.network: .*top-level"):
         parse_network_cap(["*.org"])

@@ -1,4 +1,4 @@
-"""Whether a run has a model, and if not, why: with real servers on sockets of this machine."""
+"""The check that a run has a model, with real servers on sockets of this machine."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hutch.app.model_selection import access
-from hutch.flows.checks import model as model_check
-from hutch.flows.checks.model import REMEDIES, TIMEOUT_S
+from hutch.flows.doctor_checks import model as model_check
+from hutch.flows.doctor_checks.model import REMEDIES, TIMEOUT_S
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
@@ -142,7 +142,7 @@ async def test_a_key_is_found_in_the_environment_or_the_vault_and_never_shown(tm
     asked: list[bytes] = []
     async with served(answer(asked=asked)) as url:
         found = loaded(tmp_path, ollama_base_url=url)
-        result = await check_model(found, {"OPENAI_API_KEY": "sk-told-in-secret"})
+        result = await check_model(found, {"OPENAI_API_KEY": "sk-kept-in-secret"})
         Vault(found.paths.vault, found.paths.vault_keys).set("anthropic_api_key", "sk-kept-in-secret")
         kept = await check_model(found, {})
     assert (result.status, kept.status) == ("ok", "ok")

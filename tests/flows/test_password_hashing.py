@@ -1,4 +1,4 @@
-"""Passwords: hashed by argon2id, never on the event loop, and nobody's takes as long as somebody's."""
+"""Passwords: hashed by argon2id, never on the event loop; an unknown user takes as long as a known one."""
 
 import asyncio
 import threading
@@ -19,13 +19,13 @@ class Watched(PasswordHasher):
     def __init__(self) -> None:
         super().__init__(time_cost=1, memory_cost=8192, parallelism=1)
         self.threads: list[threading.Thread] = []
-        self.now = self.most = 0
+        self.now = self.maximum = 0
         self.lock = threading.Lock()
 
     def verify(self, hash, password):
         with self.lock:
             self.now += 1
-            self.most = max(self.most, self.now)
+            self.maximum = max(self.maximum, self.now)
         self.threads.append(threading.current_thread())
         try:
             return super().verify(hash, password)
@@ -45,7 +45,7 @@ async def test_a_password_is_right_or_not() -> None:
     assert passwords.is_old(PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1).hash(RIGHT))
 
 
-async def test_the_same_letters_are_the_same_password() -> None:
+async def test_the_same_characters_are_the_same_password() -> None:
     passwords = Passwords(Watched())
     assert await passwords.is_right("cafe\u0301 au lait", await passwords.hash("caf\u00e9 au lait"))
 
@@ -74,4 +74,4 @@ async def test_hashes_are_computed_in_threads_a_few_at_a_time() -> None:
     passwords = Passwords(watched)
     await asyncio.gather(*(passwords.is_right(RIGHT, "") for _ in range(20)))
     assert threading.main_thread() not in watched.threads
-    assert watched.most <= AT_ONCE
+    assert watched.maximum <= AT_ONCE

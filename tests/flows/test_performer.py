@@ -1,4 +1,4 @@
-"""How the sessions of a server are worked on: what a run is told of what was before."""
+"""The performer runs the sessions of a server, and gives each run the history before it."""
 
 import pytest
 

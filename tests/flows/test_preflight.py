@@ -1,4 +1,4 @@
-"""What could not be delivered is known before anybody works on it."""
+"""An impossible delivery is refused before the run starts."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -65,7 +65,7 @@ async def test_a_missing_gh_is_noticed_before_the_work(tmp_path: Path) -> None:
             )
 
 
-async def test_who_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+async def test_an_unresponsive_server_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     hutch, _ = Delivering(tmp_path), bare(tmp_path, name="served/origin.git")
     reached, left = asyncio.Event(), asyncio.Event()

@@ -1,14 +1,17 @@
 """Changes reach real repositories, of every layout, and nothing of theirs runs outside a jail."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from hutch.app.local_git_jail import repository_jail
+from hutch.app.allowed_repositories import repositories_of
+from hutch.app.jails import jail_policy
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
 from hutch.flows.delivery.proposal import propose
-from hutch.forge.branches import MAX_NAMES
+from hutch.forge.branch_push import MAX_NAMES
+from hutch.workspace.admission.repository_jail import open_repository_jail
 from tests.flows.delivering import ADA, FILES, MORE, PROPOSAL, Delivering, bare, branches, made, tip
 from tests.forge.repositories import git, make_repository, serving
 
@@ -28,7 +31,7 @@ async def test_a_bare_repository_gets_a_branch_with_one_commit(place: Path, hutc
     git(origin, "fsck", "--strict")
 
 
-async def test_the_commit_says_who_what_and_where_from(place: Path, hutch: Delivering) -> None:
+async def test_the_commit_names_author_content_and_origin(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)
     shown = git(origin, "show", "-s", "--format=%an <%ae>|%cn <%ce>|%B", change.commit)
@@ -37,7 +40,9 @@ async def test_the_commit_says_who_what_and_where_from(place: Path, hutch: Deliv
     assert trailers == "run_1"
 
 
-async def test_a_title_of_several_lines_and_letters_that_git_refuses(place: Path, hutch: Delivering) -> None:
+async def test_a_title_of_several_lines_and_characters_that_git_refuses(
+    place: Path, hutch: Delivering
+) -> None:
     origin = bare(place)
     change = await made(
         hutch, origin, title="One\n\ntwo\x1b[2J\0 three ", summary="a\0b\r\n\x1b]0;x\x07c\ud800"
@@ -49,7 +54,7 @@ async def test_a_title_of_several_lines_and_letters_that_git_refuses(place: Path
 
 
 @pytest.mark.parametrize("author", ["", "Ada", "<a@b>", "A <a@b", "A\n <a@b>", "A <a b>", "A <a@b>\nx"])
-async def test_who_is_no_author_is_refused_before_anything_is_written(
+async def test_an_invalid_author_is_refused_before_anything_is_written(
     place: Path, hutch: Delivering, author: str
 ) -> None:
     origin = bare(place)
@@ -73,7 +78,7 @@ async def test_a_workspace_from_no_repository_has_nowhere_to_deliver_to(hutch: D
 
 
 async def test_what_was_pushed_already_is_found_and_not_pushed_again(place: Path, hutch: Delivering) -> None:
-    """As after a crash between the branch and whoever writes it down; by a path and by an address."""
+    """As after a crash between the push of the branch and its record; by a path and by an address."""
     (place / "served").mkdir()
     origin = bare(place, name="served/origin.git")
     git(origin, "config", "http.receivepack", "true")
@@ -97,7 +102,7 @@ async def test_a_name_that_is_taken_gets_a_number(place: Path, hutch: Delivering
     assert branches(origin) == [*(each.branch for each in before), "main"]
 
 
-async def test_the_branch_that_is_told_is_the_one_that_is_made(place: Path, hutch: Delivering) -> None:
+async def test_the_reported_branch_is_the_one_that_is_made(place: Path, hutch: Delivering) -> None:
     origin, result = bare(place), []
     git(origin, "branch", "hutch/say-more", "main")
 
@@ -162,7 +167,7 @@ async def test_what_began_at_a_commit_has_no_branch_to_merge_into(place: Path, h
     origin = bare(place)
     change = await hutch.change(origin, MORE, revision=tip(origin, "main"))
     assert change is not None
-    with pytest.raises(NotFound, match="Merge by hand"):
+    with pytest.raises(NotFound, match="git merge hutch"):
         await hutch.merge(change)
 
 
@@ -183,7 +188,7 @@ async def test_an_address_gets_the_branch_by_push(place: Path, hutch: Delivering
         await hutch.merge(change)
 
 
-async def test_an_address_that_takes_no_push_is_told(place: Path, hutch: Delivering) -> None:
+async def test_an_address_that_takes_no_push_is_refused(place: Path, hutch: Delivering) -> None:
     (place / "served").mkdir()
     origin = bare(place, name="served/origin.git")
     with serving(place / "served") as server, pytest.raises(HutchError):
@@ -237,7 +242,7 @@ async def test_hooks_and_settings_of_a_repository_run_inside_the_jail_only(
     assert (place / "used/.git/hook-ran").exists()  # so it would have, had it been able to
 
 
-async def test_a_hook_that_says_no_is_heard(place: Path, hutch: Delivering) -> None:
+async def test_a_hook_can_refuse_a_delivery(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     hook = origin / "hooks" / "reference-transaction"
     hook.parent.mkdir(exist_ok=True)
@@ -252,5 +257,6 @@ async def test_the_jail_on_a_repository_reaches_no_network(place: Path, hutch: D
     jail_settings = hutch.loaded.settings.jail.model_copy(update={"network": ("example.com",)})
     settings = hutch.loaded.settings.model_copy(update={"jail": jail_settings})
     hutch.loaded = replace(hutch.loaded, settings=settings)
-    async with repository_jail(hutch.loaded, bare(place)) as jail:
+    repositories, build_policy = repositories_of(hutch.loaded), partial(jail_policy, hutch.loaded.settings)
+    async with open_repository_jail(repositories, build_policy, bare(place)) as jail:
         assert jail.policy.network == ()

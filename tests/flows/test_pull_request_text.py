@@ -1,4 +1,4 @@
-"""What a pull request says, and what it does not do by saying it."""
+"""The text of a pull request, without active mentions and keywords."""
 
 import re
 from dataclasses import replace
@@ -68,7 +68,7 @@ def test_other_words_stay_as_they_are(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["&#64;octocat", "&commat;octocat", "Fixes &#x23;7", "Fixes &num;7"])
-def test_letters_that_are_spelled_out_do_nothing_either(text: str) -> None:
+def test_characters_written_as_entities_do_nothing_either(text: str) -> None:
     assert not re.search(r"@octocat|Fixes #7|&", escape_references(text))
 
 

@@ -1,4 +1,4 @@
-"""What a log says of a run that is to be handed over once more."""
+"""The state of a run that is delivered again, read from its log."""
 
 from hutch.domain.events import DeliveryEnded, DeliveryRequested, Entry, Event, RunEnded, SessionRewound
 from hutch.domain.ids import SessionId
@@ -21,7 +21,7 @@ def test_the_first_end_counts_and_the_last_delivery() -> None:
     assert record_of(ENDED, FAILED, KNOWN, cancelled, proposed) == RunRecord(ENDED, proposed, False, True)
 
 
-def test_who_asked_is_heard_until_it_was_tried_and_a_word_holds_on() -> None:
+def test_a_requested_delivery_is_pending_until_tried_and_its_consent_stays() -> None:
     assert record_of(ENDED, FAILED) == RunRecord(ENDED, FAILED)
     assert record_of(ENDED, FAILED, ASKED) == RunRecord(ENDED, FAILED, asked=True)
     assert record_of(ENDED, FAILED, KNOWN, FAILED, ASKED) == RunRecord(
@@ -29,7 +29,7 @@ def test_who_asked_is_heard_until_it_was_tried_and_a_word_holds_on() -> None:
     )
 
 
-def test_who_cancels_takes_the_word_back() -> None:
+def test_a_cancellation_withdraws_the_consent() -> None:
     cancelled = DeliveryEnded(run_id="run_1", outcome="failed", failing=True, cancelled=True)
     assert record_of(ENDED, FAILED, KNOWN, cancelled) == RunRecord(ENDED, cancelled)
     assert record_of(ENDED, FAILED, KNOWN, cancelled, ASKED) == RunRecord(ENDED, cancelled, asked=True)

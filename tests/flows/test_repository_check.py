@@ -1,4 +1,4 @@
-"""What the doctor says of a repository: real git, a real jail, and nothing of it runs outside."""
+"""The doctor's check of a repository: real git, a real jail, and none of its code runs outside."""
 
 import os
 import re
@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.testing.report import NO_PYTEST, NO_RUNNER, NOT_THERE
+from hutch.agent.testing.results import NO_PYTEST, NO_RUNNER, NOT_THERE
 from hutch.agent.testing.runner_detection import NO_TESTS
-from hutch.app.doctor_inputs import installation
-from hutch.flows.checks import repository as repository_check
+from hutch.app.doctor_dependencies import installation
+from hutch.flows.doctor_checks import repository as repository_check
 from hutch.jail.machine_checks import Check
 from hutch.jail.policy import AGENT
 from hutch.settings import LoadedSettings, load
@@ -76,7 +76,7 @@ async def test_pytest_that_is_in_the_jail_works(place: Path) -> None:
     assert check == Check("tests", "ok", f"python3 -m pytest works in the jail ({pytest.__version__})")
 
 
-async def test_pytest_that_is_not_in_the_jail_is_told_as_run_tests_does(place: Path) -> None:
+async def test_a_missing_pytest_is_reported_as_run_tests_does(place: Path) -> None:
     # One that is in nobody's commit is in nobody's workspace.
     (place / "repo").mkdir()
     on_the_host(place, sys.executable, "-m", "venv", "--without-pip", str(place / "repo/.venv"))

@@ -1,4 +1,4 @@
-"""What a repository consists of, in one sentence."""
+"""The summary of a repository in one sentence."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a log says of a run that is to be taken up or delivered."""
+"""The state of a run that is resumed or delivered, read from its log."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_a_run_has_its_own_snapshots_and_its_session_the_first() -> None:
     assert (found.started.run_id, found.start, found.first, found.last) == ("run_2", 1, 3, 4)
     log[4:4] = entries(taken(3, "before the run"))
     one = read_run_history([*log, *entries(ran_tests("run_2"), *finished('{"title": "Two"}'))], "run_1")
-    assert (one.first, one.last, one.tests, one.said) == (1, 3, None, ("Go.", ""))
+    assert (one.first, one.last, one.tests, one.title_and_summary) == (1, 3, None, ("Go.", ""))
     with pytest.raises(NotFound):
         read_run_history(log, "run_3")
 
@@ -72,7 +72,7 @@ def test_tests_count_until_something_changes() -> None:
     ],
 )
 def test_what_it_finished_with(last: list[Event], said: tuple[str, str]) -> None:
-    assert read_run_history(entries(taken(1), started("run_1"), *last)).said == said
+    assert read_run_history(entries(taken(1), started("run_1"), *last)).title_and_summary == said
 
 
 def test_a_long_prompt_is_cut_and_an_empty_one_is_named() -> None:

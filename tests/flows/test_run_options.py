@@ -1,8 +1,8 @@
-"""What a run was started with is in its first event."""
+"""The options of a run are in its first event."""
 
 from hutch.domain.events import RunStarted
 from hutch.domain.run_limits import RunLimits
-from hutch.flows.run_execution.run_options import RunOptions
+from hutch.flows.run_execution.run_start_options import RunOptions
 
 
 def test_options_are_fields_of_the_event() -> None:

@@ -1,4 +1,4 @@
-"""What the model of a run gets: which model, and its system prompt."""
+"""The model of a run, and its system prompt."""
 
 from contextlib import aclosing
 from pathlib import Path
@@ -11,6 +11,7 @@ from hutch.app.local_sessions import open_local
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Denied
 from hutch.domain.events import RunEnded, RunStarted
+from hutch.domain.generation_options import Generation
 from hutch.domain.session import Delivery, NewSession
 from hutch.flows import sessions
 from hutch.sessions.interface import Delta
@@ -73,18 +74,37 @@ async def test_a_persona_whose_model_has_no_key_is_refused_at_once(tmp_path: Pat
             await sessions.create(local.services, local.caller, NewSession(prompt="Hi", persona="costly"))
 
 
-async def test_purpose_role_and_expectations_reach_the_model(tmp_path: Path) -> None:
+async def test_options_of_replies_come_from_the_run_the_session_or_the_persona(tmp_path: Path) -> None:
+    (tmp_path / "home/personas").mkdir(parents=True)
+    (tmp_path / "home/personas/calm.md").write_text(
+        "---\nmodel: openai-compatible:x\ntemperature: 0.1\nmax_reply_tokens: 500\neffort: low\n"
+        "---\nBe calm.\n"
+    )
+    new = NewSession(prompt="Hi", persona="calm", generation=Generation(effort="high"))
+    started, bodies = await requests_of(tmp_path, new)
+    assert (bodies[0]["temperature"], bodies[0]["max_tokens"], bodies[0]["reasoning_effort"]) == (
+        0.1,
+        500,
+        "high",
+    )
+    assert (started.temperature, started.max_reply_tokens, started.effort) == (0.1, 500, "high")
+    _, bodies = await requests_of(tmp_path, NewSession(prompt="Hi", persona="brief"))
+    assert "temperature" not in bodies[0] and "reasoning_effort" not in bodies[0]
+
+
+async def test_purpose_role_company_and_expectations_reach_the_model(tmp_path: Path) -> None:
     new = NewSession(
         prompt="Mend it.",
         persona="brief",
         purpose="Prepare the release",
         role="Release engineer",
+        company="Example Corp",
         expectations="No new warnings",
     )
     _, bodies = await requests_of(tmp_path, new)
     assert (
-        "The user described this session:\nPurpose: Prepare the release\nYour role: Release engineer\n"
-        "Expected result: No new warnings" in system_prompt_of(bodies[0])
+        "The user described this session:\nPurpose: Prepare the release\nCompany: Example Corp\n"
+        "Your role: Release engineer\nExpected result: No new warnings" in system_prompt_of(bodies[0])
     )
 
 

@@ -1,4 +1,4 @@
-"""Who may do what with a session."""
+"""The permissions of users in a session."""
 
 import pytest
 
@@ -11,7 +11,7 @@ THEIRS, OURS = "usr_owner", "usr_me"
 ALL = {"read", "input", "manage"}
 
 
-def who(role: Role, *scopes: Scope) -> Caller:
+def new_caller(role: Role, *scopes: Scope) -> Caller:
     user = User(UserId(OURS), "me", role, 0)
     return Caller(user, frozenset(scopes) or scopes_of(role), "token", "tok_1")
 
@@ -19,35 +19,42 @@ def who(role: Role, *scopes: Scope) -> Caller:
 @pytest.mark.parametrize(
     ("caller", "owner", "share", "allowed"),
     [
-        (who("owner"), THEIRS, None, ALL),
-        (who("owner", "read", "write"), THEIRS, None, set()),  # a narrow token of an owner is nobody special
-        (who("member"), OURS, None, ALL),
-        (who("member", "read"), OURS, None, {"read"}),
-        (who("member"), THEIRS, None, set()),
-        (who("member"), THEIRS, "member", {"read", "input"}),
-        (who("member", "read"), THEIRS, "member", {"read"}),
-        (who("member"), THEIRS, "observer", {"read"}),
-        (who("assessor"), THEIRS, "assessor", {"read"}),
-        (who("candidate"), THEIRS, "candidate", {"read", "input"}),
-        (who("candidate"), OURS, None, ALL),
-        (who("observer"), OURS, None, {"read"}),
-        (who("observer"), THEIRS, "member", {"read"}),  # what one is here narrows what one is there
+        (new_caller("owner"), THEIRS, None, ALL),
+        (
+            new_caller("owner", "read", "write"),
+            THEIRS,
+            None,
+            set(),
+        ),  # a narrow token of an owner is nobody special
+        (new_caller("member"), OURS, None, ALL),
+        (new_caller("member", "read"), OURS, None, {"read"}),
+        (new_caller("member"), THEIRS, None, set()),
+        (new_caller("member"), THEIRS, "member", {"read", "input"}),
+        (new_caller("member", "read"), THEIRS, "member", {"read"}),
+        (new_caller("member"), THEIRS, "observer", {"read"}),
+        (new_caller("assessor"), THEIRS, "assessor", {"read"}),
+        (new_caller("candidate"), THEIRS, "candidate", {"read", "input"}),
+        (new_caller("candidate"), OURS, None, ALL),
+        (new_caller("observer"), OURS, None, {"read"}),
+        (new_caller("observer"), THEIRS, "member", {"read"}),  # what one is here narrows what one is there
     ],
 )
-def test_what_somebody_may(caller: Caller, owner: str, share: ShareRole | None, allowed: set[str]) -> None:
+def test_the_permissions_of_each_role(
+    caller: Caller, owner: str, share: ShareRole | None, allowed: set[str]
+) -> None:
     assert actions(caller, owner, share) == allowed
     assert may(caller, owner, share, "read") is ("read" in allowed)
 
 
-def test_who_may_not_see_it_hears_that_there_is_none() -> None:
+def test_a_session_that_a_user_may_not_see_is_not_found() -> None:
     for action in ("read", "input", "manage"):
         with pytest.raises(NotFound):
-            check(who("member"), "ses_1", THEIRS, None, action)
+            check(new_caller("member"), "ses_1", THEIRS, None, action)
 
 
-def test_who_sees_it_hears_what_is_not_allowed() -> None:
-    check(who("member"), "ses_1", THEIRS, "observer", "read")
+def test_a_viewer_is_refused_with_the_denied_action() -> None:
+    check(new_caller("member"), "ses_1", THEIRS, "observer", "read")
     with pytest.raises(Denied):
-        check(who("member"), "ses_1", THEIRS, "observer", "input")
+        check(new_caller("member"), "ses_1", THEIRS, "observer", "input")
     with pytest.raises(Denied):
-        check(who("member"), "ses_1", THEIRS, "member", "manage")
+        check(new_caller("member"), "ses_1", THEIRS, "member", "manage")

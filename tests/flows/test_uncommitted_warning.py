@@ -1,4 +1,4 @@
-"""What a repository has changed and not committed is told, and nothing of it runs outside a jail."""
+"""Uncommitted changes cause a warning, and no code of the repository runs outside a jail."""
 
 import os
 from pathlib import Path

@@ -70,9 +70,9 @@ class Api:
         parts = rest.strip("/").split("/")
         match (method, *parts):
             case ("GET", ""):
-                return 200, self._told(repo, login)
+                return 200, self._repository_json(repo, login)
             case ("POST", "forks"):
-                return 202, self._told(self.state.fork(repo, login), login)
+                return 202, self._repository_json(self.state.fork(repo, login), login)
             case ("GET", "collaborators", name, "permission"):
                 rank = RANKS[repo.rank(name)]
                 return 200, {"permission": rank, "role_name": rank, "user": {"login": name}}
@@ -108,7 +108,7 @@ class Api:
                 return self._reword(repo, int(id), data, login)
         return MISSING
 
-    def _told(self, repo: Repository, login: str) -> dict[str, Any]:
+    def _repository_json(self, repo: Repository, login: str) -> dict[str, Any]:
         rank = repo.rank(login)
         allowed = {"pull": rank > 0, "triage": rank > 1, "push": rank > 2, "admin": rank > 4}
         return {
@@ -190,7 +190,7 @@ class Api:
         return {"id": review["id"], "html_url": review["html_url"]}
 
     def judge(self, repo: Repository, number: int, login: str, event: str, body: str) -> None:
-        """Somebody gives a verdict on the page, and not by the API."""
+        """Review as a user on the page, not by the API."""
         self._given(repo, number, {"event": event, "body": body}, login)
 
     def _remark(self, repo: Repository, number: int, data: dict[str, Any], login: str) -> Answer:
@@ -305,7 +305,7 @@ class Api:
             ]
             found = {"pullRequests": {"nodes": nodes}, "defaultBranchRef": {"name": repo.default}}
             return 200, {"data": {"repository": found}}
-        return 200, {"errors": [{"message": f"{operation} is not spoken here"}]}
+        return 200, {"errors": [{"message": f"{operation} is not supported here"}]}
 
     def _create(self, wanted: Mapping[str, Any], login: str) -> Answer:
         repo = next(each for each in self.state.repositories.values() if _id(each) == wanted["repositoryId"])

@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def fails_now(self, fault: Fault) -> bool:
-        """Whether a fault was all of the answer."""
+        """True if a fault was all of the answer."""
         fault.reached.set()
         fault.released.wait(fault.delay_s)
         if fault.status:

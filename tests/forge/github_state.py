@@ -142,7 +142,7 @@ class State:
         yield from reversed(repo.pulls.values())
 
     def close(self, repo: Repository, number: int, *, merged: bool = False) -> None:
-        """Somebody closes it; what is pushed later is no longer part of it."""
+        """Close it as a user; later pushes are no longer part of it."""
         pull = repo.pulls[number]
         pull |= {"state": "closed", "merged": merged, "sha": pull["source"].tip(pull["branch"])}
 

@@ -24,7 +24,7 @@ ENVIRONMENT = {
 
 
 def git(directory: Path, *words: str, stdin: bytes | None = None) -> str:
-    """Run git as somebody else would, and return what it printed."""
+    """Run git as another user would, and return its output."""
     ran = subprocess.run(
         ["git", *words], cwd=directory, env=ENVIRONMENT, input=stdin, capture_output=True, check=False
     )
@@ -57,7 +57,7 @@ def commit_tree(directory: Path, tree: str, message: str = "made by hand") -> st
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the repositories below a directory, to whoever knows the password if there is one."""
+    """Serves the repositories below a directory; clients need the password if there is one."""
 
     daemon_threads = True
 

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.app.forges import forges_of
 from hutch.domain.errors import Conflict, Unavailable
-from hutch.forge.branches import Branches, LocalBranches, RemoteBranches
+from hutch.forge.branch_push import Branches, LocalBranches, RemoteBranches
 from hutch.forge.interface import Commits
 from hutch.forge.repo_url import parse_repo_url
 from hutch.workspace.workspace import Workspace

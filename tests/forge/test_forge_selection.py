@@ -14,7 +14,7 @@ from hutch.forge.forge_selection import ForgeAccess
 from hutch.forge.github_repository import GitHub
 from hutch.forge.github_token_selection import Tokens
 from hutch.forge.repo_url import parse_repo_url
-from hutch.jail.process_owned_names import own_mark
+from hutch.jail.pid_stamped_names import own_mark
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 
@@ -100,7 +100,7 @@ async def test_connections_on_behalf_of_others_are_guarded(tmp_path: Path) -> No
     assert (await forges_of(loaded(tmp_path)).resolve_url("http://127.0.0.1/a/b", ForgeAccess())).pinned == ()
 
 
-async def test_an_enterprise_server_is_spoken_with_on_the_port_that_is_listed_and_on_no_other(
+async def test_an_enterprise_server_is_used_on_the_listed_port_and_on_no_other(
     tmp_path: Path,
 ) -> None:
     made = loaded(tmp_path, {"github_enterprise_token": "for-enterprise"}, hosts=["ghe.example.com:8443"])
@@ -142,6 +142,6 @@ def test_leftover_files_of_a_killed_gh_are_removed_by_the_next_process(tmp_path:
     home.rmdir()
     dead = home.with_name(f"hutch-gh-{os.getpid()}.12-left")  # of a process that had our number before
     dead.mkdir()
-    script = "from hutch.jail.process_owned_names import make_directory; make_directory('hutch-gh').rmdir()"
+    script = "from hutch.jail.pid_stamped_names import make_directory; make_directory('hutch-gh').rmdir()"
     subprocess.run([sys.executable, "-c", script], check=True)
     assert not dead.exists()

@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.forge.gh import Gh, RetryPolicy
-from hutch.forge.gh_api_relay import Relay
+from hutch.forge.gh_proxy import Relay
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ TOKEN = "tok_0123456789"
 
 @dataclass
 class Seen:
-    """What a server was asked, and how much it could say."""
+    """The requests that a server got, and the size of its responses."""
 
     port: int = 0
     leads_to: str = ""
@@ -181,7 +181,7 @@ async def test_a_redirect_is_followed_on_the_same_host_and_to_no_other(certifica
 
 
 async def test_opening_a_pull_request_leads_nowhere_else_either(certificate: Path) -> None:
-    """It has no answer to POST here; gh is sent on by what it asks before."""
+    """The server has no answer to POST; an earlier request of gh is redirected."""
     with answering(certificate) as here, answering() as plain:
         here.leads_to = f"http://127.0.0.1:{plain.port}/moved"
         code, _, said = await gh_for(here.port, certificate).run("api", "graphql", "--method", "GET")

@@ -13,7 +13,7 @@ PRINTED = (
     b"Receiving objects:  66% (200/300), 1.20 MiB | 3.00 MiB/s\rReceiving objects: 100% (300/300)\n"
     b"warning: something else\nfatal: the end\n"
 )
-TOLD = [
+EXPECTED = [
     Progress("Enumerating objects", 5),
     Progress("Counting objects", 1, 5),
     Progress("Counting objects", 5, 5),
@@ -29,7 +29,7 @@ def test_progress_is_reported_and_the_rest_stored_in_any_chunks(cuts: list[int])
     places = [0, *sorted(cuts), len(PRINTED)]
     for start, end in pairwise(places):
         listener.feed(PRINTED[start:end])
-    assert result == TOLD
+    assert result == EXPECTED
     assert listener.messages() == "warning: something else\nfatal: the end"
 
 

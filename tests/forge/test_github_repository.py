@@ -20,7 +20,7 @@ from tests.forge.repositories import commit, git, make_repository
 
 pytestmark = pytest.mark.anyio
 TOKEN = "tok_ada_0123456789"
-WANTED = NewPullRequest(
+NEW_PULL = NewPullRequest(
     branch="hutch/more",
     head_owner="acme",
     base="main",
@@ -62,25 +62,25 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 async def test_a_branch_becomes_a_pull_request_and_the_same_one_again(world: World) -> None:
-    wanted = replace(WANTED, commit=world.push(), draft=True)
-    made = await world.forge().open(wanted)
+    new_pull = replace(NEW_PULL, commit=world.push(), draft=True)
+    made = await world.forge().open(new_pull)
     assert (made.number, made.state, made.draft, made.author) == (1, "open", True, "ada")
     assert made.url == "https://127.0.0.1/acme/project/pull/1"
-    assert (made.branch, made.base, made.commit, made.notes) == ("hutch/more", "main", wanted.commit, ())
+    assert (made.branch, made.base, made.commit, made.notes) == ("hutch/more", "main", new_pull.commit, ())
     pull = world.hub.repository("acme/project").pulls[1]
     assert (pull["labels"], pull["reviewers"], pull["body"]) == (["hutch"], ["eve"], "It greets.")
-    again = await world.forge().open(replace(wanted, commit=world.push(text="3"), body="It greets twice."))
+    again = await world.forge().open(replace(new_pull, commit=world.push(text="3"), body="It greets twice."))
     assert again.number == 1 and again.body == "It greets twice."
     assert len(world.hub.repository("acme/project").pulls) == 1
     assert world.hub.count("PullRequestCreate") == 1
 
 
 async def test_a_pull_request_closed_meanwhile_is_not_reopened(world: World) -> None:
-    wanted = replace(WANTED, commit=world.push())
-    await world.forge().open(wanted)
+    new_pull = replace(NEW_PULL, commit=world.push())
+    await world.forge().open(new_pull)
     world.hub.state.close(world.hub.repository("acme/project"), 1)
-    assert (await world.forge().open(wanted)).state == "closed"
-    newer = await world.forge().open(replace(wanted, commit=world.push(text="3")))
+    assert (await world.forge().open(new_pull)).state == "closed"
+    newer = await world.forge().open(replace(new_pull, commit=world.push(text="3")))
     assert (newer.number, newer.state) == (2, "open")
 
 
@@ -90,7 +90,7 @@ async def test_without_write_access_a_fork_is_used(world: World) -> None:
     assert (target.owner, target.forked) == ("bob", True)
     assert target.remote.address == world.hub.url("bob/project")
     world.push("bob/project")
-    made = await bob.open(replace(WANTED, head_owner=target.owner))
+    made = await bob.open(replace(NEW_PULL, head_owner=target.owner))
     assert made.head_owner == "bob" and made.base == "main"
     assert [note.split(" ")[0] for note in made.notes] == ["The", "No"]  # neither label nor reviewer
     assert (await bob.target()).remote.address == target.remote.address
@@ -100,7 +100,7 @@ async def test_without_write_access_a_fork_is_used(world: World) -> None:
 
 async def test_comments_are_kept_up_to_date_and_reviews_have_lines(world: World) -> None:
     forge = world.forge()
-    pull = await forge.open(replace(WANTED, commit=world.push()))
+    pull = await forge.open(replace(NEW_PULL, commit=world.push()))
     first = await forge.comment(pull.number, "It begins.")
     second = await forge.comment(pull.number, "It is done.", id=first.id)
     assert first == second
@@ -138,7 +138,7 @@ async def test_refusals_say_who_must_act(
 
 async def test_a_pull_request_is_merged_at_the_commit_that_was_seen(world: World) -> None:
     forge, seen = world.forge(), world.push()
-    pull = await forge.open(replace(WANTED, commit=seen))
+    pull = await forge.open(replace(NEW_PULL, commit=seen))
     moved = world.push(text="3")
     with pytest.raises(Conflict, match="Head branch was modified"):
         await forge.merge(pull.number, commit=seen)
@@ -157,7 +157,7 @@ async def test_a_pull_request_is_merged_at_the_commit_that_was_seen(world: World
 
 async def test_a_pull_request_is_closed_and_objectors_are_known(world: World) -> None:
     forge, seen = world.forge(), world.push()
-    pull = await forge.open(replace(WANTED, commit=seen))
+    pull = await forge.open(replace(NEW_PULL, commit=seen))
     reviews = world.hub.repository("acme/project").pulls[pull.number]["reviews"]
     for login, verdict in (("eve", "CHANGES_REQUESTED"), ("bob", "CHANGES_REQUESTED"), ("eve", "COMMENTED")):
         reviews.append({"user": {"login": login}, "state": verdict})
@@ -216,7 +216,7 @@ async def test_failures_that_may_pass_are_tried_again(world: World) -> None:
 
 async def test_an_answer_that_was_lost_leaves_one_pull_request(world: World) -> None:
     world.hub.fault("PullRequestCreate", 502, after=True)
-    made = await world.forge().open(replace(WANTED, commit=world.push()))
+    made = await world.forge().open(replace(NEW_PULL, commit=world.push()))
     assert made.number == 1 and len(world.hub.repository("acme/project").pulls) == 1
 
 
@@ -261,7 +261,7 @@ async def test_a_response_of_the_wrong_json_type_is_refused(world: World) -> Non
         world.hub.fault(pattern, 200, content=b'{"body": "x"}')
     for asking in (
         *(forge.target(), forge.permission("ada"), forge.me(), forge.find(1, "x")),
-        forge.open(WANTED),
+        forge.open(NEW_PULL),
     ):
         with pytest.raises(Unavailable, match="GitHub's response"):
             await asking
@@ -314,7 +314,7 @@ async def test_gh_finds_nothing_of_ours_in_its_environment(world: World, tmp_pat
 
 async def test_a_page_that_is_not_on_the_forge_is_nobodys_address(world: World) -> None:
     forge, seen = world.forge(), world.push()
-    pull = await forge.open(replace(WANTED, commit=seen))
+    pull = await forge.open(replace(NEW_PULL, commit=seen))
     for url in (
         "chg_01jd2m4c9k7w6t0q8n5x3vbaeh",
         "https://evil.example.com/acme/project/pull/1",

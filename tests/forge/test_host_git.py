@@ -233,7 +233,7 @@ async def test_credentials_do_not_go_to_where_a_redirect_leads(first: int) -> No
         with pytest.raises(HutchError):
             await HOST.run("ls-remote", "--", remote.address, remote=remote)
         assert result == []
-        # Were it followed, the password would not be told either.
+        # Were it followed, the password would not be sent either.
         follow = {"http.followRedirects": "true"}
         with pytest.raises(Denied):
             await HOST.run("ls-remote", "--", remote.address, remote=remote, settings=follow)
@@ -242,7 +242,7 @@ async def test_credentials_do_not_go_to_where_a_redirect_leads(first: int) -> No
 
 @contextmanager
 def asking(to: str = "", first: int = 401) -> Iterator[tuple[str, list[str]]]:
-    """A server that asks for a password, and then, or before that, leads on. What it was shown is listed."""
+    """A server that asks for a password and redirects, before or after. It records the credentials it got."""
     shown: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

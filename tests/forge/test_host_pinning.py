@@ -31,7 +31,7 @@ def reach(*allowed: str, **names: str) -> AllowedHosts:
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Iterator[RepoUrl]:
-    """A repository of this machine's own network, and what was asked of its server."""
+    """A repository on this machine's own network, and the requests to its server."""
     make_repository(tmp_path / "served/secret", {"a": "1"})
     with serving(tmp_path / "served") as server:
         yield parse_repo_url(server.url("secret/.git"))
@@ -41,7 +41,7 @@ async def listed(url: RepoUrl) -> bytes:
     return await GIT.run("ls-remote", "--", url.address, remote=url)
 
 
-async def test_the_attack_works_where_nobody_looks_and_not_where_somebody_does(inside: RepoUrl) -> None:
+async def test_the_attack_works_without_the_check_and_not_with_it(inside: RepoUrl) -> None:
     assert b"refs/heads/main" in await listed(inside)
     with pytest.raises(Denied, match=r"127\.0\.0\.1, which is loopback"):
         await reach().pin(inside)

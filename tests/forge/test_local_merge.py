@@ -138,6 +138,15 @@ async def test_a_base_that_is_gone(place: Path, hutch: Delivering) -> None:
         await hutch.merge(change)
 
 
+async def test_a_change_of_a_detached_head_says_how_to_merge_it(place: Path, hutch: Delivering) -> None:
+    used = place / "used"
+    make_repository(used, FILES)
+    git(used, "checkout", "--quiet", "--detach")
+    change = await made(hutch, used)
+    with pytest.raises(NotFound, match=f"no branch to merge it into.* then: git merge {change.branch}$"):
+        await hutch.merge(change)
+
+
 async def test_a_repository_that_is_gone(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)

@@ -37,7 +37,7 @@ class _Server(uvicorn.Server):
 
 @dataclass
 class Answering:
-    """The server, and what is behind it."""
+    """The server and its application."""
 
     url: str
     port: int
@@ -169,7 +169,7 @@ def _routes(app: FastAPI, answering: Answering) -> None:
         return {"bytes": count, "client": client and client.host, "scheme": request.url.scheme}
 
     @app.websocket("/api/v1/socket")
-    async def talk(socket: WebSocket, who: Reader) -> None:
+    async def converse(socket: WebSocket, who: Reader) -> None:
         await socket.accept()
         answering.seen.append(("socket", who.user.name))
         await socket.send_text(who.user.name)

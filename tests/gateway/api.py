@@ -30,7 +30,7 @@ from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.schema import place_database
 
-PATIENCE_S = DEADLINE_S
+TIMEOUT_S = DEADLINE_S
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the default one reads all certificates of the world
 V1 = "/api/v1"
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.04, 0.2
@@ -43,7 +43,7 @@ class Api(httpx.AsyncClient):
 
     def __init__(self, url: str, server: Server, token: str, stack: AsyncExitStack) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        super().__init__(base_url=url, headers=headers, timeout=PATIENCE_S, verify=NO_TLS)
+        super().__init__(base_url=url, headers=headers, timeout=TIMEOUT_S, verify=NO_TLS)
         self.url, self.server, self.token, self._stack = url, server, token, stack
 
     async def as_user(self, name: str, role: Role = "member", scopes: str = "") -> "Api":
@@ -76,14 +76,14 @@ class Api(httpx.AsyncClient):
     async def until(self, session_id: str, *states: str) -> dict[str, Any]:
         """The session, once it is in one of these states."""
 
-        async def look() -> dict[str, Any] | None:
+        async def poll() -> dict[str, Any] | None:
             # Asking the database first costs a tenth of a request, and most looks come too early.
             if (await Sessions(self.server.rows).get(session_id)).state not in states:
                 return None
             found = (await self.get(f"{V1}/sessions/{session_id}")).json()
             return found if found["state"] in states else None
 
-        return await eventually(look)
+        return await eventually(poll)
 
     async def give(self, session_id: str, **what: Any) -> dict[str, Any]:
         given = await self.post(f"{V1}/sessions/{session_id}/inputs", json=what)
@@ -101,13 +101,13 @@ class Api(httpx.AsyncClient):
         return found
 
 
-async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
-    """What a look finds, once it finds something.
+async def eventually(poll: Callable[[], Awaitable[Any]]) -> Any:
+    """Poll until a check returns something, and return that.
 
-    A look by HTTP takes processor time from what it waits for, so they become rarer.
+    A poll by HTTP takes processor time from what it waits for, so they become rarer.
     """
-    until, pause_s = time.monotonic() + PATIENCE_S, FIRST_PAUSE_S
-    while not (found := await look()):
+    until, pause_s = time.monotonic() + TIMEOUT_S, FIRST_PAUSE_S
+    while not (found := await poll()):
         assert time.monotonic() < until, "it never came to be so"
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 1.25, MAX_PAUSE_S)

@@ -38,7 +38,7 @@ async def chromium(*names: str) -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def page_of_another(html: str) -> AsyncIterator[int]:
-    """A site of somebody else's, on a port of its own, with one page."""
+    """A foreign web site on a port of its own, with one page."""
 
     async def page(request: Any) -> HTMLResponse:
         return HTMLResponse(html)
@@ -50,7 +50,7 @@ async def page_of_another(html: str) -> AsyncIterator[int]:
 
 
 def certificate(place: Path) -> tuple[Path, Path]:
-    """One for this machine that nobody else has signed, and its key."""
+    """A self-signed certificate for this machine, and its key."""
     place.mkdir(parents=True, exist_ok=True)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])

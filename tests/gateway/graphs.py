@@ -21,14 +21,14 @@ async def ask(api: Api, query: str, **variables: Any) -> dict[str, Any]:
 
 
 async def data(api: Api, query: str, **variables: Any) -> dict[str, Any]:
-    """What was asked for, and no errors."""
+    """The data of a response without errors."""
     result = await ask(api, query, **variables)
     assert "errors" not in result, result
     return dict(result["data"])
 
 
 async def refusal(api: Api, query: str, **variables: Any) -> dict[str, Any]:
-    """What programs are told of the only error."""
+    """The extensions of the only error."""
     result = await ask(api, query, **variables)
     (error,) = result["errors"]
     return dict(error["extensions"])
@@ -40,7 +40,7 @@ async def socket(api: Api, *, greeted: bool = True, **options: Any) -> AsyncIter
     async with connect(f"{api.url.replace('http', 'ws')}{URL}", **{**given, **options}) as opened:
         if greeted:
             await say(opened, type="connection_init")
-            assert await hear(opened) == {"type": "connection_ack"}
+            assert await receive(opened) == {"type": "connection_ack"}
         yield opened
 
 
@@ -55,5 +55,5 @@ async def subscribe(
     await say(socket, id=id, type="subscribe", payload=payload)
 
 
-async def hear(socket: ClientConnection) -> dict[str, Any]:
+async def receive(socket: ClientConnection) -> dict[str, Any]:
     return dict(json.loads(await socket.recv()))

@@ -38,7 +38,7 @@ def first_key() -> RSAKey:
 
 @dataclass
 class IdentityProvider:
-    """The provider, and what it will say next."""
+    """The provider, and its next answers."""
 
     url: str
     key: RSAKey = field(default_factory=lambda: first_key())
@@ -174,12 +174,12 @@ def unsigned(provider: IdentityProvider, claims: dict[str, Any]) -> str:
 
 
 def by_stranger(provider: IdentityProvider, claims: dict[str, Any]) -> str:
-    """A key of a stranger's, under the name of the provider's."""
+    """A foreign key with the key id of the provider's."""
     return signed(RSAKey.generate_key(2048, {"kid": provider.key.kid}), claims)
 
 
 def by_embedded(provider: IdentityProvider, claims: dict[str, Any]) -> str:
-    """A key of a stranger's, brought along."""
+    """A foreign key that the token itself contains."""
     key = RSAKey.generate_key(2048, {"kid": "embedded"})
     return signed(key, claims, jwk=public(key))
 

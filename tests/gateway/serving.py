@@ -31,7 +31,7 @@ from tests.gateway.api import serving  # noqa: F401  (a whole server, with its R
 from tests.schema import place_database
 
 LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
-PATIENCE_S = DEADLINE_S
+TIMEOUT_S = DEADLINE_S
 _times = itertools.count()
 
 
@@ -52,7 +52,7 @@ class Place:
         return [HUTCH, "mcp", "serve", "--workspace", str(self.work), "--plain-directory", *args]
 
     def events(self) -> list[dict[str, Any]]:
-        """What the log of the newest session says."""
+        """The log of the newest session."""
         sessions = self.hutch("log", "--json").splitlines()
         newest = max(json.loads(line)["session"] for line in sessions)
         return [json.loads(line)["event"] for line in self.hutch("log", newest, "--json").splitlines()]
@@ -64,7 +64,7 @@ class Place:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -93,7 +93,7 @@ async def by_pipes(
 
 @asynccontextmanager
 async def forked_server(words: list[str], env: dict[str, str]) -> AsyncIterator[TransportStreams]:
-    """What the client would do with a server that it starts: a line for each message, both ways."""
+    """The stdio transport of a client that starts the server: one line per message, in both directions."""
     to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     with Forked(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
@@ -138,7 +138,7 @@ class Listening:
     async def client(self, mode: str = MODERN, name: str = "test") -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
+            httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S) as http,
             Client(
                 streamable_http_client(self.url, http_client=http),
                 mode=mode,
@@ -150,7 +150,7 @@ class Listening:
 
 @contextmanager
 def by_http(place: Place, *args: str, token: str | None = None, code: int = 143) -> Iterator[Listening]:
-    """A server that listens on a port of its own, until the block is left; it tells its token, or we know."""
+    """A server that listens on a port of its own, until the block ends; it prints its token."""
     process = Forked(
         place.argv("--http", "127.0.0.1:0", *args),
         env=place.environment(),
@@ -168,13 +168,13 @@ def by_http(place: Place, *args: str, token: str | None = None, code: int = 143)
         yield Listening(process, url[1], result)
     finally:
         process.terminate()
-        printed, _ = process.communicate(timeout=PATIENCE_S)
+        printed, _ = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, printed) == (code, "")
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
     """Wait until it is so."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while not is_so():
         assert time.monotonic() < until, "it never came to be so"
         time.sleep(0.02)
@@ -186,7 +186,7 @@ def long_time() -> str:
 
 
 def runs(word: str) -> bool:
-    """Whether a process on this machine has that word in its command line."""
+    """True if a process on this machine has that word in its command line."""
     for directory in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if directory.name.isdigit() and word.encode() in (directory / "cmdline").read_bytes():

@@ -11,11 +11,11 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.gateway.api import PATIENCE_S, V1, Api
+from tests.gateway.api import TIMEOUT_S, V1, Api
 
 
 @dataclass
-class Said:
+class SseEvent:
     """One event of an SSE stream."""
 
     kind: str = "message"
@@ -31,33 +31,33 @@ class Sse:
     comments: list[str] = field(default_factory=list)
     retry_ms: int | None = None
 
-    async def next(self) -> Said | None:
+    async def next(self) -> SseEvent | None:
         """The next event; None at the end."""
-        async with asyncio.timeout(PATIENCE_S):
-            said = Said()
+        async with asyncio.timeout(TIMEOUT_S):
+            event = SseEvent()
             async for line in self.lines:
                 name, _, value = line.partition(": ")
-                if line == "" and said != Said():
-                    return said
+                if line == "" and event != SseEvent():
+                    return event
                 if line.startswith(":"):
                     self.comments.append(line[1:].strip())
                 elif name == "retry":
                     self.retry_ms = int(value)
                 elif name == "id":
-                    said.id = int(value)
+                    event.id = int(value)
                 elif name == "event":
-                    said.kind = value
+                    event.kind = value
                 elif name == "data":
-                    said.data = json.loads(value)
+                    event.data = json.loads(value)
             return None
 
-    async def until(self, kind: str) -> list[Said]:
+    async def until(self, kind: str) -> list[SseEvent]:
         """All events up to the first of a kind, with it."""
-        found: list[Said] = []
+        found: list[SseEvent] = []
         while not found or found[-1].kind != kind:
-            said = await self.next()
-            assert said is not None, f"no {kind} after {[each.kind for each in found]}"
-            found.append(said)
+            event = await self.next()
+            assert event is not None, f"no {kind} after {[each.kind for each in found]}"
+            found.append(event)
         return found
 
 
@@ -86,7 +86,7 @@ async def socket(
 
 async def next_frame(connection: ClientConnection) -> dict[str, Any]:
     """The next text frame."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         return dict(json.loads(await connection.recv()))
 
 
@@ -103,7 +103,7 @@ async def say(connection: ClientConnection, **frame: Any) -> None:
 
 async def ended(connection: ClientConnection) -> tuple[int, str]:
     """How it was closed, whatever was sent before."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         try:
             while True:
                 await connection.recv()
@@ -112,7 +112,7 @@ async def ended(connection: ClientConnection) -> tuple[int, str]:
 
 
 class Screen:
-    """A person at a terminal over a WebSocket: acknowledges what it shows, keeps what it is told."""
+    """A person at a terminal over a WebSocket: acknowledges shown output, keeps received messages."""
 
     def __init__(self, connection: ClientConnection, *, acknowledges: bool = True) -> None:
         self.connection = connection
@@ -143,7 +143,7 @@ class Screen:
 
     async def see(self, pattern: str) -> "re.Match[bytes]":
         """Wait for something that was not seen yet."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while not (found := re.search(pattern.encode(), self.printed[self._seen :], re.S)):
                 self._news.clear()
                 assert not self._task.done(), f"{pattern} is not in {self.printed[self._seen :][-500:]!r}"
@@ -151,9 +151,9 @@ class Screen:
             self._seen += found.end()
             return found
 
-    async def hear(self, kind: str) -> dict[str, Any]:
-        """The oldest frame of a kind that was not heard yet."""
-        async with asyncio.timeout(PATIENCE_S):
+    async def receive(self, kind: str) -> dict[str, Any]:
+        """The oldest frame of a kind that was not received yet."""
+        async with asyncio.timeout(TIMEOUT_S):
             while True:
                 for frame in self.frames:
                     if frame["type"] == kind:
@@ -164,7 +164,7 @@ class Screen:
                 await self._news.wait()
 
     async def closed(self) -> tuple[int, str]:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await self._task
             await self.connection.wait_closed()
         return self.connection.close_code or 0, self.connection.close_reason or ""

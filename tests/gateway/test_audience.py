@@ -197,7 +197,7 @@ async def by_record(api: Api, id: str, after: int) -> str:
 
 
 async def by_everything_else(api: Api, id: str, after: int) -> str:
-    """What is derived from a log, or stands beside it."""
+    """Data that is derived from a log or stored beside it."""
     paths = ("", "/receipt", "/inputs", "/runs", "/changes", "/snapshots", "/diff")
     read = [(await api.get(f"{V1}/sessions/{id}{path}")).text for path in paths]
     read.append((await api.get(f"{V1}/search", params={"q": "seen-by"})).text)
@@ -267,7 +267,7 @@ async def test_json_lines_name_the_author_of_visible_entries_only(scene: Scene) 
     assert (withheld["author"], withheld["event"]) == ("", {"type": "message.sent", "withheld": True})
 
 
-async def test_a_search_tells_nothing_of_a_private_entry(scene: Scene) -> None:
+async def test_a_search_reveals_nothing_of_a_private_entry(scene: Scene) -> None:
     """For a word in one, every answer is the same as for a word that is nowhere."""
     path = f"{V1}/sessions/{scene.session_id}/events/search"
     filters: list[dict[str, Any]] = [
@@ -325,7 +325,7 @@ async def test_entries_written_during_a_stream_are_withheld_too(api: Api) -> Non
     path = f"/sessions/{session_id}/events/socket"
     async with sse(bob, session_id) as by_sse, socket(bob, path) as by_ws, graphs.socket(bob) as by_graph:
         await graphs.subscribe(by_graph, EVENTS, "1", {"id": session_id})
-        await asyncio.gather(by_sse.next(), next_frame(by_ws), graphs.hear(by_graph))
+        await asyncio.gather(by_sse.next(), next_frame(by_ws), graphs.receive(by_graph))
         deltas = [
             Delta("run_x", 1, "text", word, audience=to)
             for word, to in ((OWNERS, OWNER_SIDE), (PUBLIC, None))
@@ -367,13 +367,13 @@ async def test_an_assessor_who_becomes_a_candidate_is_not_shown_more_of_it(api: 
         await stream.next()
         await share(ada, session_id, "eve", "candidate")
         async with asyncio.timeout(DEADLINE_S):
-            last = [said async for said in _said(stream)][-1]
+            last = [said async for said in frames_of(stream)][-1]
         assert last.kind == "refused"
     await api.server.log.append(session_id, [*private_events("usr_" + "0" * 26)])
     assert OWNERS not in await by_sse(eve, session_id, 0)
 
 
-async def _said(stream: Any) -> Any:
+async def frames_of(stream: Any) -> Any:
     while (said := await stream.next()) is not None:
         yield said
 

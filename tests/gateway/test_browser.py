@@ -43,7 +43,7 @@ async def browser(started: Browser) -> AsyncIterator[Browser]:
 
 
 def left_open(guarded: bool) -> dict[str, Any]:
-    """What leaves the protections away."""
+    """Options of a server without the protections, unless `guarded`."""
     return {} if guarded else {"checks": (), "check_csrf": False}
 
 
@@ -217,8 +217,8 @@ async def test_a_page_of_ours_opens_a_websocket_and_acts(tmp_path: Path, browser
         )
         assert said == "ada"
         acts = """async (csrf) => {
-          const told = await (await fetch("/api/v1/login")).json();
-          const headers = csrf ? {"X-CSRF-Token": told.csrf} : {};
+          const login = await (await fetch("/api/v1/login")).json();
+          const headers = csrf ? {"X-CSRF-Token": login.csrf} : {};
           return (await fetch("/api/v1/write", {method: "POST", headers})).status; }"""
         assert [await page.evaluate(acts, word) for word in (False, True)] == [403, 200]
 

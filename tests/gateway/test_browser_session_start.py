@@ -147,7 +147,7 @@ async def let_waits_end(served: Answering) -> None:
     await served.log.change(lambda db: db.exec_driver_sql(sql).rowcount)
 
 
-async def longest_wait_ms(served: Answering) -> int:
+async def max_wait_ms(served: Answering) -> int:
     sql = "SELECT max(until_ms - last_ms) FROM login_attempts"
     return int(await served.log.fetch(lambda db: db.exec_driver_sql(sql).scalar_one()))
 
@@ -160,11 +160,11 @@ async def test_guessing_makes_the_guesser_wait_and_longer_each_time(
     refused = await logs_in(browser)  # the right one does not help now
     assert refused.status_code == 429
     assert 3000 < int(refused.headers["retry-after"]) <= 3601
-    assert await longest_wait_ms(served) == HOUR_MS + 1000
+    assert await max_wait_ms(served) == HOUR_MS + 1000
     await let_waits_end(served)
     assert (await logs_in(browser, "wrong")).status_code == 401
     assert (await logs_in(browser)).status_code == 429
-    assert await longest_wait_ms(served) == HOUR_MS + 2000
+    assert await max_wait_ms(served) == HOUR_MS + 2000
     await let_waits_end(served)
     assert (await logs_in(browser)).status_code == 200
 

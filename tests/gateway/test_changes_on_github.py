@@ -82,7 +82,7 @@ async def test_other_users_cannot_settle_it(setup: tuple[Story, Api]) -> None:
 
 
 async def audited(api: Api, change: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the audit has of a change, the oldest first."""
+    """The audit entries of a change, oldest first."""
     listed = (await api.get(f"{V1}/audit")).json()["items"]
     return [each for each in reversed(listed) if each["object"] == change["id"]]
 

@@ -23,7 +23,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Answering]:
 
 
 async def refused(served: Answering) -> list[AuditEntry]:
-    """What the audit has of it, the oldest first, once all is written."""
+    """The audit entries, oldest first, once all are written."""
     await served.authenticator.refusals.close()
     found = await served.accounts.audit.list(limit=1000)
     return [entry for entry in reversed(found) if entry.action == "request.refused"]

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.cli.upping import PATIENCE_S, Home
+from tests.cli.upping import TIMEOUT_S, Home
 
 
 def unlink(data: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Pa
                 ready = client.get("/readyz")
             except httpx.TransportError:  # it has ended by now
                 after = ready = None
-        process.communicate(timeout=PATIENCE_S)
+        process.communicate(timeout=TIMEOUT_S)
     said = (tmp_path / "up.err").read_text()
     assert before.status_code == 201, before.text
     assert after is None or after.status_code == 503, after.text
@@ -124,7 +124,7 @@ def test_a_young_installation_that_lost_its_write_ahead_file_is_not_begun_over(t
     with home.up() as server:
         token = home.token
         server.process.kill()
-        server.process.communicate(timeout=PATIENCE_S)
+        server.process.communicate(timeout=TIMEOUT_S)
     unlink_wal(home.data)
     refused = home.hutch("up", "--port", "0")
     assert refused.returncode == 6 and "hutch.db-wal is missing" in refused.stderr, refused.stderr
@@ -164,7 +164,7 @@ def test_acknowledged_data_is_saved_when_the_write_ahead_file_is_deleted(
             with suppress(httpx.TransportError):  # it has ended by now
                 if client.post("/api/v1/tokens", json={"name": f"token-{number}"}).status_code == 201:
                     acknowledged.append(f"token-{number}")
-        server.process.communicate(timeout=PATIENCE_S)
+        server.process.communicate(timeout=TIMEOUT_S)
         assert server.process.returncode == 7
     assert len(acknowledged) == 20
     with home.up() as server:
@@ -176,7 +176,7 @@ def test_after_a_truncation_the_next_start_reports_possible_losses(tmp_path: Pat
     home = Home(tmp_path, is_new=True)
     with home.up() as server:
         cut_half_of_wal(home.data)
-        server.process.communicate(timeout=PATIENCE_S)
+        server.process.communicate(timeout=TIMEOUT_S)
     for words in (("up", "--port", "0"), ("log",)):
         refused = home.hutch(*words)
         assert refused.returncode == 6 and "may be missing" in refused.stderr, refused.stderr
@@ -191,7 +191,7 @@ def test_a_server_whose_write_ahead_file_is_emptied_ends_without_a_request(tmp_p
     home = Home(tmp_path, is_new=True)
     with home.up() as server:
         cut_wal(home.data)
-        server.process.communicate(timeout=PATIENCE_S)
+        server.process.communicate(timeout=TIMEOUT_S)
         assert server.process.returncode == 7
 
 
@@ -204,7 +204,7 @@ def test_a_server_whose_write_ahead_file_is_emptied_is_not_ready(tmp_path: Path)
             cut_wal(home.data)
             with suppress(httpx.TransportError):  # it has ended by now
                 assert client.get("/readyz").status_code == 503
-        process.communicate(timeout=PATIENCE_S)
+        process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 7
 
 
@@ -231,10 +231,10 @@ def test_a_file_that_was_written_without_a_record_is_answered_as_unavailable(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     home = Home(tmp_path, is_new=True)
-    with home.up() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
+    with home.up() as server, httpx.Client(base_url=server.url, timeout=TIMEOUT_S) as client:
         client.headers = httpx.Headers(server.owner())
         path = f"/api/v1/sessions/{client.post('/api/v1/sessions', json={}).json()['id']}/files"
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while client.put(f"{path}/first", content=b"1").status_code != 201:
             assert time.monotonic() < until
             time.sleep(0.1)
@@ -243,7 +243,7 @@ def test_a_file_that_was_written_without_a_record_is_answered_as_unavailable(
             for number in range(20):
                 refused = client.put(f"{path}/later-{number}", content=b"2")
                 assert (refused.status_code, refused.json()["code"]) == (503, "unavailable"), refused.text
-        server.process.communicate(timeout=PATIENCE_S)
+        server.process.communicate(timeout=TIMEOUT_S)
         assert server.process.returncode == 7
 
 
@@ -274,10 +274,10 @@ def jailed(seconds: str) -> list[str]:
 
 def test_a_server_without_its_data_directory_leaves_no_jail_behind(tmp_path: Path) -> None:
     home, seconds = Home(tmp_path, is_new=True), f"9{os.getpid()}"
-    with home.up() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
+    with home.up() as server, httpx.Client(base_url=server.url, timeout=TIMEOUT_S) as client:
         client.headers = httpx.Headers(server.owner())
         session = client.post("/api/v1/sessions", json={}).json()["id"]
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while client.get(f"/api/v1/sessions/{session}").json()["state"] not in ("idle", "parked"):
             assert time.monotonic() < until
             time.sleep(0.1)
@@ -285,7 +285,7 @@ def test_a_server_without_its_data_directory_leaves_no_jail_behind(tmp_path: Pat
         begun = client.post(f"/api/v1/sessions/{session}/commands", json=command)
         assert begun.status_code == 200 and jailed(seconds), begun.text
         move(home.data)
-        server.process.communicate(timeout=PATIENCE_S)
+        server.process.communicate(timeout=TIMEOUT_S)
         assert server.process.returncode == 7
         while jailed(seconds):  # the kernel ends them with the server, and takes a moment
             assert time.monotonic() < until

@@ -22,6 +22,7 @@ from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots import NewSnapshotIn
 from hutch.store.schema import answered_requests
+from hutch.store.vault import Vault
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import git, make_repository
 from tests.gateway.api import V1, Api, cassette, eventually, serving
@@ -50,7 +51,7 @@ async def answers(api: Api, session: str) -> str:
 async def test_nothing_is_left_of_an_erased_text(tmp_path: Path, everything: bool) -> None:
     replies = ({"text": f"I read {WORD} and did it.", "times": 10},)
     async with serving(tmp_path, replies=replies) as api:
-        what = {name: f"{name} {WORD}" for name in ("purpose", "role", "expectations", "prompt")}
+        what = {name: f"{name} {WORD}" for name in ("purpose", "role", "company", "expectations", "prompt")}
         asked = {"json": what, "headers": {"Idempotency-Key": f"session-{WORD}"}}
         made = await api.post(f"{V1}/sessions", **asked)
         assert made.status_code == 201, made.text
@@ -94,11 +95,11 @@ async def test_an_erasure_names_what_it_does_not_cover(tmp_path: Path) -> None:
         made = await api.new_session(repository=str(repository), prompt=f"Do {WORD}", deliver=True)
         session, log, loaded = made["id"], api.server.log, api.server.loaded
 
-        async def look() -> list[dict[str, Any]]:
+        async def poll() -> list[dict[str, Any]]:
             found: list[dict[str, Any]] = (await api.get(f"{V1}/changes")).json()["items"]
             return found
 
-        (change,) = await eventually(look)
+        (change,) = await eventually(poll)
         await api.until(session, "idle", "parked")
         fork = await api.post(f"{V1}/sessions/{session}/fork", json={})
         assert fork.status_code == 201, fork.text
@@ -115,7 +116,7 @@ async def test_an_erasure_names_what_it_does_not_cover(tmp_path: Path) -> None:
             f"The branch {change['branch']} of {repository}. Its name and the repository's address also stay "
             "in the list of changes, which leads to it.",
             f"The session {fork.json()['id']}, which was forked from it, with its files, purpose, role, "
-            "expectations, settings and copied conversation. Erase it too: "
+            "company, expectations, settings and copied conversation. Erase it too: "
             f"hutch erase --all {fork.json()['id']}",
             f"Files and snapshots in {place}. Remove them: hutch sessions rm {session}",
             f"Copies of repositories, with their addresses, in {loaded.paths.data / 'bases'} and "
@@ -205,12 +206,17 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
             "issue": f"https://example.com/{WORD}",
             "author": f"{WORD} <{WORD}@example.com>",
         }
-        made = await api.post(f"{V1}/sessions", json=request_with_word(NewSessionIn, given))
+        paths = api.server.loaded.paths
+        vault = Vault(paths.vault, paths.vault_keys)
+        vault.set(f"jail_{WORD}", "a value for the jail")
+        asked = request_with_word(NewSessionIn, given | {"secrets": WORD})
+        asked["variables"] = {WORD.upper(): WORD}
+        made = await api.post(f"{V1}/sessions", json=asked)
         assert made.status_code == 201, made.text
         session = SessionId(made.json()["id"])
         await api.until(session, "idle", "parked")
         for kind in get_args(get_args(AnyInput)[0]):
-            if kind.__name__ not in ("End", "Pause", "Undo"):
+            if kind.__name__ not in ("End", "Pause", "Undo", "Withdraw"):
                 body = request_with_word(kind, {}) | {"type": kind.model_fields["type"].default}
                 answered = await api.post(f"{V1}/sessions/{session}/inputs", json=body)
                 assert answered.status_code in (202, 409), answered.text
@@ -226,6 +232,8 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
             await api.until(id, "ended")
         result = (await api.get(f"{V1}/sessions/{session}")).json()
         assert WORD in result["delivery"]["labels"][0] and WORD in result["network"][0]
+        assert result["variables"] == {WORD.upper(): WORD} and result["secrets"] == [WORD]
+        vault.delete(f"jail_{WORD}")
 
         traces = await traces_of(log, session)
         await log.erase(session, None, reason="a secret")

@@ -21,7 +21,7 @@ from tests.gateway.api import V1, Api
 pytestmark = pytest.mark.anyio
 SECRET = "kept-outside-of-every-jail"
 
-# Swaps `d` with a link to the directory, `e/f` with a link to the file, and `e/p` with a fifo, until told.
+# Swaps `d` with a link to the directory, `e/f` with a link to the file, and `e/p` with a fifo, until stopped.
 SWAP = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -136,7 +136,7 @@ async def test_exchanged_directories_lead_no_request_out_of_the_workspace(
 
 
 async def test_hashes_of_a_file_that_is_all_holes_do_not_hold_up_other_requests(api: Api) -> None:
-    """It takes no room on disk, and who may only read it can ask for its hash again and again."""
+    """It takes no space on disk, and a user with read access can request its hash again and again."""
     url = f"{V1}/sessions/{await api.ready_session(purpose='holes')}"
     await api.post(f"{url}/commands", json={"command": "truncate -s 600M holes"})
     threads = min(32, (os.cpu_count() or 1) + 4)  # of all work that blocks

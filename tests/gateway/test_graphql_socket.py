@@ -14,18 +14,18 @@ from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.graphql.session_list_watch import watch_of
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.graphs import hear, say, socket, subscribe
+from tests.gateway.graphs import receive, say, socket, subscribe
 
 pytestmark = pytest.mark.anyio
 EVENTS = """subscription ($id: ID!, $after: BigInt! = 0) { events(sessionId: $id, after: $after) {
     __typename ... on Event { seq type event } ... on Delta { kind text } } }"""
 
 
-async def heard(opened: Any, count: int) -> list[dict[str, Any]]:
+async def receive_events(opened: Any, count: int) -> list[dict[str, Any]]:
     found = []
     async with asyncio.timeout(DEADLINE_S):
         while len(found) < count:
-            message = await hear(opened)
+            message = await receive(opened)
             assert message["type"] == "next", message
             update = message["payload"]["data"]["events"]
             if update["__typename"] == "Event":
@@ -38,27 +38,27 @@ async def test_events_come_from_a_number_on_without_a_gap(api: Api) -> None:
     head = (await api.server.log.head(session_id)).seq
     async with socket(api) as opened:
         await subscribe(opened, EVENTS, "1", {"id": session_id})
-        first = await heard(opened, head)
+        first = await receive_events(opened, head)
         for number in range(20):
             await api.server.log.append(session_id, [MessageSent(author="user", text=str(number))])
-        more = await heard(opened, 20)
+        more = await receive_events(opened, 20)
     assert [each["seq"] for each in first + more] == list(range(1, head + 21))
     assert [each["event"]["text"] for each in more] == [str(number) for number in range(20)]
     async with socket(api) as opened:
         await subscribe(opened, EVENTS, "1", {"id": session_id, "after": head + 18})
-        assert [each["seq"] for each in await heard(opened, 2)] == [head + 19, head + 20]
+        assert [each["seq"] for each in await receive_events(opened, 2)] == [head + 19, head + 20]
 
 
 async def test_deltas_of_a_reply_come_among_the_events(api: Api) -> None:
     session_id = await api.ready_session(purpose="with deltas")
     async with socket(api) as opened:
         await subscribe(opened, EVENTS, "1", {"id": session_id})
-        await heard(opened, 1)  # pieces come only to followers that are there already
+        await receive_events(opened, 1)  # pieces come only to followers that are there already
         await api.give(session_id, type="prompt", text="Say something")
         kinds, text = set(), ""
         async with asyncio.timeout(DEADLINE_S):
             while "run.ended" not in kinds:
-                update = (await hear(opened))["payload"]["data"]["events"]
+                update = (await receive(opened))["payload"]["data"]["events"]
                 kinds.add(update["__typename"] if update["__typename"] == "Delta" else update["type"])
                 text += update["text"] if update["__typename"] == "Delta" else ""
     assert "Delta" in kinds and text == "Done."
@@ -86,11 +86,11 @@ async def test_subscribers_to_the_list_get_the_sessions_they_may_see(api: Api) -
         states = []
         async with asyncio.timeout(DEADLINE_S):
             while "idle" not in states:
-                result = (await hear(opened))["payload"]["data"]["sessions"]
+                result = (await receive(opened))["payload"]["data"]["sessions"]
                 if result["id"] == session_id:
                     states.append(result["state"])
         await say(others, type="ping")
-        assert await hear(others) == {"type": "pong"}
+        assert await receive(others) == {"type": "pong"}
 
 
 async def test_the_list_is_followed_also_after_the_clock_was_set_back(api: Api) -> None:
@@ -98,9 +98,9 @@ async def test_the_list_is_followed_also_after_the_clock_was_set_back(api: Api) 
     first = await member.ready_session(purpose="of the future")
     query = "subscription { sessions { id state } }"
 
-    async def heard(session_id: str, opened: Any) -> None:
+    async def wait_for_session(session_id: str, opened: Any) -> None:
         async with asyncio.timeout(DEADLINE_S):
-            while (await hear(opened))["payload"]["data"]["sessions"]["id"] != session_id:
+            while (await receive(opened))["payload"]["data"]["sessions"]["id"] != session_id:
                 pass
 
     async def step(by_ms: int) -> None:
@@ -112,8 +112,8 @@ async def test_the_list_is_followed_also_after_the_clock_was_set_back(api: Api) 
         await subscribe_to_list(api, query, opened)
         await step(3_600_000)
         try:
-            await heard(first, opened)
-            await heard(await member.ready_session(purpose="of now"), opened)
+            await wait_for_session(first, opened)
+            await wait_for_session(await member.ready_session(purpose="of now"), opened)
         finally:
             await step(-3_600_000)
 
@@ -131,19 +131,19 @@ async def test_subscribers_to_the_list_see_removed_sessions(api: Api) -> None:
             result: dict[str, Any] = {}
             async with asyncio.timeout(DEADLINE_S):
                 while not result.get("removed"):
-                    result = (await hear(each))["payload"]["data"]["sessions"]
+                    result = (await receive(each))["payload"]["data"]["sessions"]
             assert result == {"id": session_id, "state": "ended", "removed": True, "purpose": "to be removed"}
         await asyncio.sleep(1)
         for each in (one, four):  # nothing comes after it, and nothing to who could not see it
             await say(each, type="ping")
-            assert await hear(each) == {"type": "pong"}
+            assert await receive(each) == {"type": "pong"}
 
 
 async def test_queries_are_answered_too_and_then_complete(api: Api) -> None:
     async with socket(api) as opened:
         await subscribe(opened, "{ me { name } }", "q")
         answer = {"id": "q", "type": "next", "payload": {"data": {"me": {"name": "owner"}}}}
-        assert [await hear(opened), await hear(opened)] == [answer, {"id": "q", "type": "complete"}]
+        assert [await receive(opened), await receive(opened)] == [answer, {"id": "q", "type": "complete"}]
 
 
 async def test_a_refusal_has_its_code_and_the_connection_continues(api: Api) -> None:
@@ -158,26 +158,26 @@ async def test_a_refusal_has_its_code_and_the_connection_continues(api: Api) -> 
             ("{ " + "me { id } " * 100 + "}", {}, "limit_reached"),
         ):
             await subscribe(opened, query, "x", variables)
-            result = await hear(opened)
+            result = await receive(opened)
             assert (result["id"], result["type"]) == ("x", "error"), result
             assert result["payload"][0]["extensions"]["code"] == code
         await subscribe(opened, "{ me { name } }", "y")
-        assert (await hear(opened))["payload"]["data"] == {"me": {"name": "wsstranger"}}
+        assert (await receive(opened))["payload"]["data"] == {"me": {"name": "wsstranger"}}
 
 
 async def test_a_client_can_end_its_subscription(api: Api) -> None:
     session_id = SessionId(await api.ready_session(purpose="to leave"))
     async with socket(api) as opened:
         await subscribe(opened, EVENTS, "a", {"id": session_id})
-        await hear(opened)
+        await receive(opened)
         await say(opened, id="a", type="complete")
         await say(opened, type="ping")
         async with asyncio.timeout(DEADLINE_S):
-            while (await hear(opened))["type"] != "pong":
+            while (await receive(opened))["type"] != "pong":
                 pass
-        await api.server.log.append(session_id, [MessageSent(author="user", text="unheard")])
+        await api.server.log.append(session_id, [MessageSent(author="user", text="missed")])
         await say(opened, type="ping")
-        assert await hear(opened) == {"type": "pong"}
+        assert await receive(opened) == {"type": "pong"}
 
 
 async def test_a_name_can_be_used_again_at_once(api: Api) -> None:
@@ -188,9 +188,9 @@ async def test_a_name_can_be_used_again_at_once(api: Api) -> None:
             await subscribe(opened, EVENTS, "a", {"id": session_id, "after": head})
             await say(opened, id="a", type="complete")
         await subscribe(opened, EVENTS, "a", {"id": session_id, "after": head})
-        await api.server.log.append(session_id, [MessageSent(author="user", text="heard")])
-        (event,) = await heard(opened, 1)
-        assert event["event"]["text"] == "heard"
+        await api.server.log.append(session_id, [MessageSent(author="user", text="received")])
+        (event,) = await receive_events(opened, 1)
+        assert event["event"]["text"] == "received"
 
 
 async def test_no_more_than_so_many_at_once(api: Api) -> None:
@@ -199,7 +199,7 @@ async def test_no_more_than_so_many_at_once(api: Api) -> None:
     async with socket(api) as opened:
         for number in range(21):
             await subscribe(opened, EVENTS, str(number), {"id": session_id, "after": head})
-        result = await hear(opened)
+        result = await receive(opened)
         assert (result["id"], result["payload"][0]["extensions"]["limit"]) == ("20", "graphql.operations")
 
 
@@ -212,11 +212,11 @@ async def test_a_client_that_lost_access_gets_no_more(tmp_path: Path) -> None:
             head = (await api.server.log.head(session_id)).seq
             await subscribe(opened, EVENTS, "1", {"id": session_id, "after": head})
             await api.server.log.append(session_id, [MessageSent(author="user", text="seen")])
-            assert (await hear(opened))["payload"]["data"]["events"]["event"]["text"] == "seen"
+            assert (await receive(opened))["payload"]["data"]["events"]["event"]["text"] == "seen"
             await api.delete(f"{V1}/sessions/{session_id}/shares/watcher")
             await asyncio.sleep(4.2)  # the age that a leave may have
             await api.server.log.append(session_id, [MessageSent(author="user", text="unseen")])
-            result = await hear(opened)
+            result = await receive(opened)
             assert "unseen" not in json.dumps(result)
             assert "not_found" in json.dumps(result)
 
@@ -283,7 +283,7 @@ async def test_a_disabled_user_gets_no_further_responses(api: Api) -> None:
         await accounts.set_disabled(user.id, True, LOCAL)
         api.app.state.authenticator.forget(user_id=user.id)
         await subscribe(opened, "{ me { name } }", "1")
-        result = await hear(opened)
+        result = await receive(opened)
         assert (result["type"], result["payload"][0]["extensions"]["code"]) == ("error", "unauthenticated")
 
 
@@ -303,5 +303,5 @@ async def test_a_subscription_is_counted_once_and_its_address_not_at_all(tmp_pat
         assert (await nobody.get(f"{V1}/sessions")).status_code == 401
         async with socket(another) as opened:
             await subscribe(opened, EVENTS, "1", {"id": session_id})
-            assert [each["seq"] for each in await heard(opened, 1)] == [1]
+            assert [each["seq"] for each in await receive_events(opened, 1)] == [1]
             assert [(await nobody.get(f"{V1}/sessions")).status_code for _ in range(2)] == [401, 429]

@@ -205,7 +205,7 @@ async def test_the_answer_is_there_exactly_when_the_session_is(api: Api) -> None
     """Both are written in one transaction: a look at any moment finds both or neither."""
     looks: list[tuple[bool, bool]] = []
 
-    async def look() -> bool:
+    async def poll() -> bool:
         found = await row(api, "k11")
         ids = await purposes(api, "transaction")
         looks.append((bool(found and found["status"] == 201), bool(ids)))
@@ -214,7 +214,7 @@ async def test_the_answer_is_there_exactly_when_the_session_is(api: Api) -> None
     making = asyncio.ensure_future(
         api.post(f"{V1}/sessions", json={"purpose": "transaction"}, headers=keyed("k11"))
     )
-    await eventually(look)
+    await eventually(poll)
     assert (await making).status_code == 201
     assert (True, False) not in looks
 

@@ -12,18 +12,18 @@ import httpx
 import pytest
 
 from tests.cli.upping import Home, Up
-from tests.gateway.api import PATIENCE_S, V1, cassette
+from tests.gateway.api import TIMEOUT_S, V1, cassette
 
 CALLERS = 8
 KEYS = 15
 
 
 def client(up: Up) -> httpx.Client:
-    return httpx.Client(base_url=up.url, headers=up.owner(), timeout=PATIENCE_S, trust_env=False)
+    return httpx.Client(base_url=up.url, headers=up.owner(), timeout=TIMEOUT_S, trust_env=False)
 
 
 def send(up: Up, path: str, body: dict[str, Any], key: str) -> httpx.Response | None:
-    """What is answered, if the server lives to do so."""
+    """The response; None if the server was killed first."""
     with client(up) as http:
         try:
             return http.post(f"{V1}{path}", json=body, headers={"Idempotency-Key": key})

@@ -10,19 +10,19 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from tests.cli.upping import PATIENCE_S, Home, Up
+from tests.cli.upping import TIMEOUT_S, Home, Up
 from tests.gateway.api import V1
 
 OPENED = {"columns": 80, "rows": 24}
 
 
 def client(up: Up) -> httpx.Client:
-    return httpx.Client(base_url=f"{up.url}{V1}", headers=up.owner(), timeout=PATIENCE_S, trust_env=False)
+    return httpx.Client(base_url=f"{up.url}{V1}", headers=up.owner(), timeout=TIMEOUT_S, trust_env=False)
 
 
 def new_session(http: httpx.Client) -> str:
     made = http.post("/sessions", json={"purpose": "terminals"})
-    id, until = str(made.json()["id"]), time.monotonic() + PATIENCE_S
+    id, until = str(made.json()["id"]), time.monotonic() + TIMEOUT_S
     while http.get(f"/sessions/{id}").json()["state"] not in ("idle", "parked"):
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -36,7 +36,7 @@ def type_and_see(up: Up, session: str, terminal: str, line: str, shown: bytes) -
         screen.send(line.encode())
         printed = b""
         while shown not in printed:
-            frame = screen.recv(timeout=PATIENCE_S)
+            frame = screen.recv(timeout=TIMEOUT_S)
             printed += frame if isinstance(frame, bytes) else b""
         up.process.send_signal(signal.SIGKILL)
 
@@ -62,7 +62,7 @@ def test_a_terminal_that_was_open_when_the_server_was_killed(tmp_path: Path, is_
         if is_paused:
             assert http.post(f"/sessions/{session}/inputs", json={"type": "pause"}).status_code == 202
         type_and_see(up, session, terminal, "echo last-$((40 + 2))\r", b"last-42")
-        up.process.wait(PATIENCE_S)
+        up.process.wait(TIMEOUT_S)
     for _ in range(2):  # said once, however often the server is started
         with home.up():
             pass
@@ -88,7 +88,7 @@ def test_a_command_that_ran_when_the_server_was_killed(tmp_path: Path, is_paused
         if is_paused:
             assert http.post(f"/sessions/{session}/inputs", json={"type": "pause"}).status_code == 202
         up.process.send_signal(signal.SIGKILL)
-        up.process.wait(PATIENCE_S)
+        up.process.wait(TIMEOUT_S)
     with home.up():
         pass
     with home.up():

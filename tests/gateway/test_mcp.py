@@ -18,7 +18,7 @@ from tests.forked import HUTCH, Forked, run
 from tests.gateway.serving import (
     LEGACY,
     MODERN,
-    PATIENCE_S,
+    TIMEOUT_S,
     Place,
     by_pipes,
     eventually,
@@ -30,8 +30,8 @@ from tests.gateway.serving import (
 pytestmark = pytest.mark.anyio
 
 NAMES = [
-    *("read_file", "write_file", "edit_file", "apply_patch", "glob", "grep"),
-    *("bash", "bash_output", "bash_kill", "run_tests"),
+    *("read_file", "write_file", "edit_file", "apply_patch", "list_directory", "glob", "grep"),
+    *("bash", "bash_output", "bash_kill", "exec", "run_tests"),
 ]
 TESTED = {
     "adding.py": "def add(a, b):\n    return a - b\n",
@@ -44,6 +44,13 @@ PATCH = (
     "*** Begin Patch\n*** Update File: adding.py\n@@\n-    return a * b\n+    return a + b\n*** End Patch\n"
 )
 SECRET = "sk-ant-api03-9d8f7a6b5c4e3d2f1a0b9c8d7e6f5a4b"
+
+
+HELLO = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+)
+READY = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
 
 def write(place: Place, files: dict[str, str]) -> None:
@@ -70,8 +77,10 @@ async def test_every_tool_does_its_work(place: Place, mode: str) -> None:
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == NAMES
         assert {tool.name for tool in listed if tool.annotations and tool.annotations.read_only_hint} == {
-            *("read_file", "glob", "grep", "bash_output")
+            *("read_file", "list_directory", "glob", "grep", "bash_output")
         }
+        for tool in listed:
+            assert tool.title and tool.output_schema and tool.output_schema["type"] == "object", tool.name
         failing = await done(client, "run_tests")
         assert (failing["tests"]["ok"], failing["tests"]["failed"]) == (False, 1)
         assert (await done(client, "glob", pattern="*.py"))["total"] == 2
@@ -126,7 +135,7 @@ async def test_an_invalid_call_is_explained(place: Place) -> None:
     write(place, {"a.txt": "one\ntwo\none\n"})
     async with by_pipes(place) as client:
         for tool, arguments, lesson in (
-            ("read_file", {}, "read_file: `path` is missing. It takes {path, start_line?, end_line?}."),
+            ("read_file", {}, "read_file: `path` is missing. It takes {path: text, start_line?:"),
             ("read_file", {"path": 3}, "read_file: `path` is 3"),
             ("bash", {"cmd": "ls"}, "`command` is missing; `cmd` is unknown (did you mean `command`?)"),
             ("bash", {"command": "ls", "timeout_s": -1}, "`timeout_s` is -1"),
@@ -284,7 +293,7 @@ def test_a_server_that_is_ended_leaves_nothing(place: Place, number: signal.Sign
         ask(server, "bash", {"command": f"sleep {seconds}", "timeout_s": 500})
         eventually(lambda: runs(seconds))
         server.send_signal(number)  # with both pipes still open
-        server.wait(PATIENCE_S)
+        server.wait(TIMEOUT_S)
         assert server.returncode == (-number if number == signal.SIGKILL else 128 + number)
         eventually(lambda: not runs(seconds))
         eventually(lambda: not runs(str(place.work)))
@@ -293,7 +302,7 @@ def test_a_server_that_is_ended_leaves_nothing(place: Place, number: signal.Sign
 def test_calls_are_answered_after_the_client_has_closed_its_input(place: Place) -> None:
     with raw(place) as server:
         ask(server, "bash", {"command": "echo hello"})
-        printed, _ = server.communicate(timeout=PATIENCE_S)
+        printed, _ = server.communicate(timeout=TIMEOUT_S)
     assert server.returncode == 0
     assert json.loads(printed)["result"]["structuredContent"]["stdout"] == "hello\n"
 
@@ -304,7 +313,7 @@ def test_only_the_protocol_goes_to_standard_output(place: Place) -> None:
         server.stdin.write(b'this is no JSON\n\n{"jsonrpc": "2.0"}\n[]\n\xff\xfe\n')
         ask(server, "bash", {"command": "echo from the jail; echo and more >&2"})
         ask(server, "no_such_tool", {}, number=2)
-        printed, _ = server.communicate(timeout=PATIENCE_S)
+        printed, _ = server.communicate(timeout=TIMEOUT_S)
     answers = [json.loads(line) for line in printed.splitlines()]
     assert {answer["jsonrpc"] for answer in answers} == {"2.0"}
     assert {answer.get("id") for answer in answers} >= {1, 2}
@@ -399,14 +408,32 @@ def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> N
     assert (ran.returncode, ran.stderr) == (done_.returncode, done_.stderr)
 
 
-def test_a_wrong_host_is_refused_before_a_client_is_answered(place: Place) -> None:
-    hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-    hello += b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+def test_a_refused_start_is_the_answer_to_a_clients_first_request(place: Place) -> None:
     for host, said in (("http://bad host", "is a URL"), ("10.0.0.1", "that jails may not reach")):
         argv = [*place.argv(), "--net", host]
-        ran = run(argv, env=place.environment(), input=hello, capture_output=True, timeout=PATIENCE_S)
-        assert (ran.returncode, ran.stdout) == (2, b"")
-        assert said.encode() in ran.stderr
+        ran = run(argv, env=place.environment(), input=HELLO, capture_output=True, timeout=TIMEOUT_S)
+        answer = json.loads(ran.stdout)
+        assert (ran.returncode, answer["id"]) == (2, 1) and "result" not in answer
+        assert said in answer["error"]["message"] and said.encode() in ran.stderr
+
+
+def test_a_start_that_fails_later_is_the_answer_to_the_next_request(place: Place) -> None:
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "bash", "arguments": {}}}
+    asked = HELLO + READY + json.dumps(call).encode() + b"\n"
+    environment = {**place.environment(), "HUTCH_HOME": "/proc/no-home"}
+    ran = run(place.argv(), env=environment, input=asked, capture_output=True, timeout=TIMEOUT_S)
+    answers = {answer["id"]: answer for answer in map(json.loads, ran.stdout.splitlines())}
+    assert ran.returncode != 0 and "result" in answers[1]
+    assert answers[2]["error"]["message"].startswith("Hutch cannot start: ")
+
+
+def test_a_client_that_only_lists_the_tools_opens_no_session(place: Place) -> None:
+    listing = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    argv, environment = place.argv(), place.environment()
+    ran = run(argv, env=environment, input=HELLO + READY + listing, capture_output=True, timeout=TIMEOUT_S)
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [1, 2], ran.stderr
+    logged = run([HUTCH, "log", "--json"], env=environment, capture_output=True, timeout=TIMEOUT_S)
+    assert (ran.returncode, logged.stdout) == (0, b"")
 
 
 def test_a_directory_without_git_is_served_only_on_request(place: Place) -> None:
@@ -447,3 +474,35 @@ def ask(server: "subprocess.Popen[bytes]", tool: str, arguments: dict[str, Any],
     assert server.stdin is not None
     server.stdin.write(json.dumps(request).encode() + b"\n")
     server.stdin.flush()
+
+
+async def test_structured_content_has_only_described_fields(place: Place) -> None:
+    write(place, {**TESTED, "a.txt": "one\n"})
+    (place.work / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read_file", {"path": "a.txt"}),
+        ("read_file", {"path": "a.png"}),
+        ("write_file", {"path": "b.py", "content": "("}),
+        ("edit_file", {"path": "a.txt", "edits": [{"old": "one", "new": "two"}]}),
+        ("apply_patch", {"patch": "*** Begin Patch\n*** Add File: c\n+c\n*** End Patch\n"}),
+        ("list_directory", {}),
+        ("glob", {"pattern": "*"}),
+        ("grep", {"pattern": "two"}),
+        ("grep", {"pattern": "two", "output": "count"}),
+        ("grep", {"pattern": "two", "output": "files"}),
+        ("bash", {"command": "sleep 100", "yield_s": 0}),
+        ("bash_output", {"id": "bg_1"}),
+        ("bash_kill", {"id": "bg_1"}),
+        ("exec", {"argv": ["echo", "x"]}),
+        ("run_tests", {}),
+    ]
+    async with by_pipes(place) as client:
+        schemas = {tool.name: tool.output_schema or {} for tool in (await client.list_tools()).tools}
+        for name, arguments in calls:
+            result = await client.call_tool(name, arguments)  # the client checks it against the schema
+            content = dict(result.structured_content or {})
+            assert not result.is_error, (name, content)
+            assert set(content) <= set(schemas[name]["properties"]), name
+            assert set(schemas[name]["required"]) <= set(content), name
+            if arguments == {"path": "a.png"}:
+                assert [each.type for each in result.content] == ["text", "image"]

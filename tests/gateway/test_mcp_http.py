@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
-from hutch.gateway.mcp.local_http import address_of, listen
+from hutch.gateway.mcp.loopback_http_server import address_of, listen
 from tests.deadline import DEADLINE_S
 from tests.forked import run
 from tests.gateway.serving import (

@@ -16,8 +16,8 @@ from hutch.domain.events import MessageSent
 from hutch.domain.ids import SessionId
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.rest.prompt_to_pull_request import CodeOut
+from hutch.gateway.stream.open_streams import Streams, streams_of
 from hutch.gateway.stream.stream_quota import stream_quota_of
-from hutch.gateway.stream.streams import Streams, streams_of
 from hutch.llm.scripted import OFFLINE
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving

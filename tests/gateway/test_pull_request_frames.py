@@ -56,7 +56,7 @@ def frames(entries: Sequence[Entry], newest: int) -> list[dict[str, Any]]:
 
 
 def attempts_after(entries: Sequence[Entry], place: int) -> bool:
-    """Whether another attempt follows an entry, by looking at all that comes after it."""
+    """True if another attempt follows an entry, by looking at all that comes after it."""
     asked = False
     for event in (each.event for each in entries[place + 1 :]):
         if getattr(event, "run_id", "") == "run_1":

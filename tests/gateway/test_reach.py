@@ -32,7 +32,7 @@ async def test_private_machines_are_refused(api: Api, url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["ext::sh -c id", "fd::3", "git://example.com/a", "ftp://example.com/a", "-u/x"]
 )
-async def test_ways_that_run_programs_are_none(api: Api, url: str) -> None:
+async def test_transports_that_run_programs_are_refused(api: Api, url: str) -> None:
     answered = await api.post("/api/code", json={"repoUrl": url, "prompt": "x"})
     assert answered.status_code == 400
 

@@ -20,7 +20,7 @@ WRITES = (
 
 
 def swap_for_link(directory: Path, *, to: Path) -> None:
-    """What merging a change can do to a directory of a repository."""
+    """Replace a directory of a repository by a link, as a merge can."""
     directory.rename(directory.with_name(f"{directory.name}-away"))
     directory.symlink_to(to)
 

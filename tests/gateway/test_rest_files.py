@@ -276,3 +276,10 @@ async def test_edits_patches_and_searches(api: Api, url: str) -> None:
     assert (await api.get(f"{url}/grep", params={"pattern": "("})).status_code == 400
     named = (await api.get(f"{url}/glob", params={"pattern": "**/*.py"})).json()
     assert named["paths"] == ["e/code.py"]
+
+
+async def test_the_limit_that_stopped_a_command_is_named(api: Api) -> None:
+    session_id = await api.ready_session()
+    asked = {"command": "echo a; sleep 600", "timeout_s": 1}
+    ran = (await api.post(f"{V1}/sessions/{session_id}/commands", json=asked)).json()
+    assert ran["timed_out"] and ran["note"].startswith("The limit command_timeout_s 1 s was hit.")

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ async def test_a_prompt_is_processed_and_its_result_is_in_the_log(api: Api) -> N
     session = await api.ready_session()
     given = await api.post(f"{V1}/sessions/{session}/inputs", json={"type": "prompt", "text": "Go on"})
     assert (given.status_code, given.json()["seq"]) == (202, 1)
-    assert given.json()["input"] == {"type": "prompt", "text": "Go on"}
+    assert given.json()["input"] == {"type": "prompt", "text": "Go on", "generation": None}
     [run] = (await api.get(f"{V1}/sessions/{session}/runs")).json()["items"]
     assert (given.json()["run_id"], run["input"]) == (run["id"], 1)
     await api.until(session, "idle")
@@ -201,3 +202,22 @@ async def test_permanent_approvals_of_a_guest_belong_to_the_guest(tmp_path: Path
         await ada.until(session, "idle")
         kept = [(await each.get(f"{V1}/me/approvals")).json()["items"] for each in (ada, guest)]
         assert [len(each) for each in kept] == [0, 1]
+
+
+async def test_the_log_is_read_from_its_end(api: Api) -> None:
+    session_id = await api.ready_session()
+    whole = await api.events(session_id)
+    found: list[dict[str, Any]] = []
+    link: int | None = 9_999
+    while link is not None:
+        asked = await api.get(f"{V1}/sessions/{session_id}/events", params={"before": link, "limit": 2})
+        assert asked.status_code == 200, asked.text
+        found = [entry["event"] for entry in asked.json()["items"]] + found
+        link = asked.json()["next"]
+        assert (link is None) == ("link" not in asked.headers)
+    assert found == whole
+    both = await api.get(f"{V1}/sessions/{session_id}/events", params={"before": 3, "after": 1})
+    assert both.status_code == 400 and "only one of" in both.json()["detail"]
+    stranger = await api.as_user("bob")
+    hidden = await stranger.get(f"{V1}/sessions/{session_id}/events", params={"before": 3})
+    assert hidden.status_code == 404

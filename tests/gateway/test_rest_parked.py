@@ -19,7 +19,12 @@ pytestmark = pytest.mark.anyio
 ROUTES = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())["paths"]
 PROJECTED = ("projections", "stale_projections", "usage", "usage_sessions", "usage_runs")  # they follow logs
 UNSTEADY = ("logs", "statements", "tokens", *PROJECTED)
-QUERIES = {"grep": {"pattern": "yes"}, "glob": {"pattern": "**"}, "search": {"q": "yes"}}
+QUERIES = {
+    "grep": {"pattern": "yes"},
+    "glob": {"pattern": "**"},
+    "search": {"q": "yes"},
+    "history": {"name": "x"},
+}
 
 READS = (
     *("files", "files/kept.txt", "grep?pattern=yes", "glob?pattern=**", "diff", "snapshots"),
@@ -120,7 +125,7 @@ async def test_ending_a_session_that_was_only_read_does_not_park_it_again(api: A
 
 
 async def stored(api: Api) -> dict[str, list[Any]]:
-    """What the database holds, apart from signatures, projections, and when tokens were last used."""
+    """The content of the database, without signatures, projections, and the last use of tokens."""
 
     def read(connection: Connection) -> dict[str, list[Any]]:
         tables = [each for each in schema.metadata.sorted_tables if each.name not in UNSTEADY]
@@ -138,7 +143,7 @@ async def test_no_get_of_an_observer_changes_anything(api: Api) -> None:
     names = {"session_id": session, "run_id": run, "path": "kept.txt", "name": "default"}
     entries = (await api.get(f"{V1}/sessions/{session}/events")).json()["items"]
     seq = next(each["seq"] for each in entries if each["event"]["type"] == "file.changed")
-    names |= {"seq": str(seq)}
+    names |= {"seq": str(seq), "test_run": "none"}
     names |= {"command_id": "none", "change_id": "none", "user_id": "none", "terminal_id": "none"}
     before = await stored(api)
     refused = {}
@@ -154,7 +159,8 @@ async def test_no_get_of_an_observer_changes_anything(api: Api) -> None:
     await close(api, session)
     assert await stored(api) == before
     missing = {"commands/{command_id}": 404, "terminals/{terminal_id}/cast": 404}
-    assert refused == {**missing, "shares": 403}
+    missing |= {f"tests/{{test_run}}{part}": 404 for part in ("", "/cases", "/comparison")}
+    assert refused == {**missing, "shares": 403, "environment/log": 404}
 
 
 async def test_reading_a_session_that_was_never_prepared_does_not_prepare_it(tmp_path: Path) -> None:

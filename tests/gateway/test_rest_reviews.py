@@ -230,7 +230,7 @@ async def test_a_host_without_a_token_is_not_asked(api: Api) -> None:
     assert "is not on a known GitHub" in json.dumps(answered.json())
 
 
-async def test_the_same_wish_twice_is_one_review(api: Api, repository: Path, tmp_path: Path) -> None:
+async def test_the_same_request_twice_is_one_review(api: Api, repository: Path, tmp_path: Path) -> None:
     change = await proposed(api, repository)
     asked = {"model": cassette(tmp_path / "c.json", FINISH)}
     answers = [

@@ -30,18 +30,18 @@ async def worked(api: Api, place: Path, **more: Any) -> dict[str, Any]:
         **{"prompt": "Make slugs lower case.", "delivery": {"tests": FAILS}, **more},
     )
     run = await over(api, session["id"])
-    await api.until(session["id"], "idle", "parked")  # told a moment later
+    await api.until(session["id"], "idle", "parked")  # reported a moment later
     return run
 
 
 async def over(api: Api, session_id: str) -> dict[str, Any]:
     """The newest run of a session, once it has ended."""
 
-    async def look() -> dict[str, Any] | None:
+    async def poll() -> dict[str, Any] | None:
         found = (await api.get(f"{V1}/sessions/{session_id}/runs?limit=1")).json()["items"]
         return found[0] if found and found[0]["state"] == "ended" else None
 
-    return dict(await eventually(look))
+    return dict(await eventually(poll))
 
 
 async def deliver(api: Api, run: dict[str, Any], said: Any = None) -> dict[str, Any]:
@@ -189,11 +189,11 @@ async def undone(api: Api, session_id: str) -> int:
     """How many events there are, once a session has been undone."""
     await api.give(session_id, type="undo")
 
-    async def look() -> int:
+    async def poll() -> int:
         types = [each["type"] for each in await api.events(session_id)]
         return len(types) if "session.rewound" in types else 0
 
-    return int(await eventually(look))
+    return int(await eventually(poll))
 
 
 async def is_busy(api: Api, place: Path) -> str:

@@ -341,13 +341,13 @@ async def network_of_jail(api: Api, session_id: str) -> tuple[str, ...]:
     """The hosts that the jail of a session lets through, as it is open now."""
     host = api.server.services.host
     assert isinstance(host, LocalHost)
-    async with host.sandbox(SessionId(session_id)) as desk:
-        return desk.jail.policy.network
+    async with host.sandbox(SessionId(session_id)) as sandbox:
+        return sandbox.jail.policy.network
 
 
 async def test_members_allow_only_hosts_inside_the_cap_also_after_it_was_lowered(tmp_path: Path) -> None:
     wide, narrow = ["*.example.org", "files.example.net"], ["files.example.net"]
-    async with serving(tmp_path, server={"network_allowed": wide}) as api:
+    async with serving(tmp_path, members={"network": wide}) as api:
         bob = await api.as_user("bob")
         for host in ("example.com", "files.example.net:22", "*.files.example.net"):
             refused = await bob.post(f"{V1}/sessions", json={"network": [host]})
@@ -360,6 +360,6 @@ async def test_members_allow_only_hosts_inside_the_cap_also_after_it_was_lowered
         await Accounts(api.server.rows).shares.set(hers, bob_id, "member", created_by="")
         fork = (await bob.post(f"{V1}/sessions/{hers}/fork")).json()
         assert fork["network"] == ["files.example.net"]
-    async with serving(tmp_path, server={"network_allowed": narrow}) as api:
+    async with serving(tmp_path, members={"network": narrow}) as api:
         assert await network_of_jail(api, his) == ("files.example.net",)
         assert await network_of_jail(api, hers) == ("example.com", "files.example.net")

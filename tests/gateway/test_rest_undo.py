@@ -29,10 +29,10 @@ async def worked(api: Api, place: Path, **more: Any) -> str:
 
 
 async def happens(api: Api, session_id: str, type_: str) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
+    async def poll() -> dict[str, Any] | None:
         return next((each for each in await api.events(session_id) if each["type"] == type_), None)
 
-    return dict(await eventually(look))
+    return dict(await eventually(poll))
 
 
 async def test_a_conflict_names_the_files_and_the_choices(api: Api, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ async def test_a_blocker_holds_the_merge_back(setup: tuple[Story, Api]) -> None:
 async def test_callers_without_write_access_neither_lift_nor_make_objections(
     setup: tuple[Story, Api],
 ) -> None:
-    """The attack: a stranger has a pull request read by a model that finds it good."""
+    """The attack: a user without access lets a model review and approve a pull request."""
     made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"

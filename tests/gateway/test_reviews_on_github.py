@@ -55,7 +55,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def push(world: World, files: dict[str, str]) -> str:
-    """Somebody goes on with the pull request."""
+    """Push another commit to the pull request."""
     made = commit(world.made, files)
     git(world.made, "push", "-q", str(world.hub.repository("acme/project").path), "HEAD:feature")
     return made

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi import checks
 
 from tests.cli.upping import Home
 from tests.forked import HUTCH, run
-from tests.gateway.api import PATIENCE_S, V1, cassette
+from tests.gateway.api import TIMEOUT_S, V1, cassette
 
 FEW, MANY = 2, 200
 MARKER = "quillwort"  # stands in everything of the session that others must not see
@@ -40,7 +40,7 @@ OPERATIONS = {
     found.ok().definition.raw["operationId"]: found.ok()
     for found in schemathesis.openapi.from_path(str(DOCUMENT)).get_all_operations()
 }
-LONGEST_HEAD = 50_000
+MAX_HEAD_CHARS = 50_000
 BY_OWNER = ("users", "settings", "status")
 
 
@@ -57,7 +57,7 @@ class Served:
 
     def http(self, name: str = "ada") -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.tokens[name]}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, trust_env=False)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=TIMEOUT_S, trust_env=False)
 
     def session(self) -> str:
         """A session of ada's that is ready, with something in it; a new one when the last was ended."""
@@ -68,7 +68,7 @@ class Served:
             made = http.post(f"{V1}/sessions", json={"purpose": MARKER, "prompt": f"Say {MARKER}."})
             assert made.status_code == 201, made.text
             self.session_id = made.json()["id"]
-            until = time.monotonic() + PATIENCE_S
+            until = time.monotonic() + TIMEOUT_S
             while http.get(f"{V1}/sessions/{self.session_id}").json()["state"] not in ("idle", "parked"):
                 assert time.monotonic() < until, "the session was never ready"
                 time.sleep(0.02)
@@ -129,7 +129,7 @@ def make_up(served: Served, name: str, examples: int) -> None:
         def ask(case: Case) -> None:
             nonlocal count
             count += 1
-            if len(case.as_curl_command()) > LONGEST_HEAD:
+            if len(case.as_curl_command()) > MAX_HEAD_CHARS:
                 return  # the server refuses it before it is a request
             path = case.path_parameters or {}
             if "session_id" in path and count % 5:
@@ -152,6 +152,6 @@ def make_up(served: Served, name: str, examples: int) -> None:
 
 
 def arrived(case: Case, answered: Any) -> bool:
-    """Whether all parameters were sent: an empty list leaves nothing in an address, nor of what was wrong."""
+    """True if all parameters were sent: an empty list leaves nothing in an address, nor of what was wrong."""
     sent = parse_qs(urlsplit(str(answered.request.url)).query, keep_blank_values=True)
     return set(case.query or {}) <= set(sent)

@@ -19,7 +19,7 @@ import pytest
 import uvicorn
 
 from hutch.gateway.request_head_limits import Protocol
-from tests.cli.upping import HUTCH, PATIENCE_S, Home, Up
+from tests.cli.upping import HUTCH, TIMEOUT_S, Home, Up
 from tests.gateway.serving import eventually
 
 SLEEPS = [
@@ -40,7 +40,7 @@ def model(home: Home, replies: list[dict[str, Any]]) -> str:
 
 
 def ask(up: Up, method: str, path: str, **options: Any) -> Any:
-    with httpx.Client(base_url=up.url, headers=up.owner(), timeout=PATIENCE_S, trust_env=False) as client:
+    with httpx.Client(base_url=up.url, headers=up.owner(), timeout=TIMEOUT_S, trust_env=False) as client:
         answered = client.request(method, f"/api/v1{path}", **options)
     assert answered.status_code < 300, answered.text
     return answered.json()
@@ -115,24 +115,24 @@ def test_a_shutdown_suspends_runs_notifies_followers_and_leaves_no_jail(home: Ho
     with home.up() as up:
         session_id = working(up, home)
         below = descendants(up.process.pid)
-        heard: list[str] = []
+        received: list[str] = []
         following = threading.Event()
 
         def follow() -> None:
             url = f"{up.url}/api/v1/sessions/{session_id}/events/stream"
-            with httpx.stream("GET", url, headers=headers, timeout=PATIENCE_S, trust_env=False) as stream:
+            with httpx.stream("GET", url, headers=headers, timeout=TIMEOUT_S, trust_env=False) as stream:
                 for line in stream.iter_lines():
                     if line.startswith("event: "):
-                        heard.append(line.removeprefix("event: "))
+                        received.append(line.removeprefix("event: "))
                         following.set()
 
         headers = up.owner()
         follower = threading.Thread(target=follow)
         follower.start()
-        assert following.wait(PATIENCE_S)
+        assert following.wait(TIMEOUT_S)
         assert up.end() == 0
-        follower.join(PATIENCE_S)
-        assert heard[-1] == "closing"
+        follower.join(TIMEOUT_S)
+        assert received[-1] == "closing"
         eventually(lambda: not still_there(below))
     shown = [json.loads(line) for line in home.hutch("logs", "--json").stdout.splitlines()]
     assert [line["event"] for line in shown if line["level"] in ("error", "critical")] == []
@@ -158,7 +158,7 @@ def test_a_second_signal_ends_it_at_once_and_no_jail_is_left(home: Home) -> None
         os.kill(up.process.pid, signal.SIGTERM)
         os.kill(up.process.pid, signal.SIGINT)
         os.kill(up.process.pid, signal.SIGCONT)
-        assert up.process.wait(timeout=PATIENCE_S) in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+        assert up.process.wait(timeout=TIMEOUT_S) in (128 + signal.SIGINT, 128 + signal.SIGTERM)
         eventually(lambda: not still_there(below))
         assert home.hutch("status").returncode == 3
     with home.up() as up:
@@ -174,7 +174,7 @@ def test_a_client_that_never_ends_its_request_does_not_hold_it_up(home: Home) ->
             )
             assert up.get("/healthz").status_code == 200
             up.process.terminate()
-            assert up.process.wait(timeout=PATIENCE_S) in (0, 1)  # in order, or cut short
+            assert up.process.wait(timeout=TIMEOUT_S) in (0, 1)  # in order, or cut short
 
 
 def test_a_secret_that_is_set_while_it_serves_is_hidden_at_once(home: Home) -> None:
@@ -201,7 +201,7 @@ class Hasty(Protocol):
 
 
 async def _answered(sent: bytes, later: bytes = b"", *, protocol: type[Protocol] = Hasty) -> bytes:
-    """What a server of this protocol says to bytes that are no whole request, until it hangs up."""
+    """The response of a server of this protocol to an incomplete request, until it closes the connection."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
@@ -213,7 +213,7 @@ async def _answered(sent: bytes, later: bytes = b"", *, protocol: type[Protocol]
     try:
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(sent)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             said = await reader.readuntil(b"\r\n\r\n") if later else b""
             writer.write(later)
             said += await reader.read(-1)

@@ -44,14 +44,14 @@ async def served(api: Api, *arguments: str, attack: str = "") -> str:
 
 
 class Browser:
-    """Somebody who is logged in, and keeps cookies by name as browsers do."""
+    """A logged-in user, who keeps cookies by name as browsers do."""
 
     def __init__(self, api: Api, cookie: str) -> None:
         self.api, self.cookie = api, cookie
         self.port = api.base_url.port
 
     async def enter(self, session_id: str, path: str = "/") -> tuple[httpx.Response, str, str]:
-        """Open a preview: the answer at the door, the name it has, and the pass that is kept."""
+        """Open a preview: the first response, the host name, and the cookie."""
         headers = {"Cookie": self.cookie}
         async with httpx.AsyncClient(verify=NO_TLS, base_url=self.api.url) as http:
             sent = await http.get(f"/preview/{session_id}/{PORT}{path}", headers=headers)
@@ -284,7 +284,7 @@ async def test_ports_that_are_none(tmp_path: Path, port: str) -> None:
 
 
 async def test_viewers_of_a_session_have_read_only_previews(tmp_path: Path) -> None:
-    """What else is sent to a program acts in the jail: a notebook or a console does what it is told."""
+    """Requests to a program act in the jail: a notebook or a console runs code for its users."""
     async with serving(tmp_path) as api:
         session_id = await served(api)
         base = f"/preview/{session_id}/{PORT}/"

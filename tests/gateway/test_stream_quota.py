@@ -24,10 +24,10 @@ async def refused(api: Api, url: str) -> None:
 
 
 async def none_open(api: Api) -> None:
-    async def look() -> bool:
+    async def poll() -> bool:
         return len(stream_quota_of(api.app)) == 0
 
-    await eventually(look)
+    await eventually(poll)
 
 
 async def test_streams_of_every_kind_count(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ async def test_streams_of_every_kind_count(tmp_path: Path) -> None:
             await stack.enter_async_context(socket(api, f"{path}/events/socket"))
             subscribed = await stack.enter_async_context(graphs.socket(api))
             await graphs.subscribe(subscribed, EVENTS, "1", {"id": session_id})
-            assert (await graphs.hear(subscribed))["type"] == "next"
+            assert (await graphs.receive(subscribed))["type"] == "next"
             await refused(api, f"{url}/stream")
             code = await api.post("/api/code", json={"repoUrl": str(tmp_path), "prompt": "Mend it."})
             assert code.status_code == 429
@@ -60,13 +60,13 @@ async def test_streams_of_every_kind_count(tmp_path: Path) -> None:
             assert await again.next()
 
 
-async def test_a_subscription_that_is_over_gives_its_ticket_back(tmp_path: Path) -> None:
+async def test_a_subscription_that_is_over_releases_its_slot(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"streams_per_user": 2}) as api:
         session_id = await api.ready_session()
         async with graphs.socket(api) as subscribed:
             for number in range(5):
                 await graphs.subscribe(subscribed, EVENTS, str(number), {"id": session_id})
-                while (await graphs.hear(subscribed)).get("type") != "next":
+                while (await graphs.receive(subscribed)).get("type") != "next":
                     continue
                 await graphs.say(subscribed, id=str(number), type="complete")
                 await none_open(api)

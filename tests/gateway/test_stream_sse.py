@@ -10,7 +10,7 @@ import pytest
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.stream.streams import Streams, streams_of
+from hutch.gateway.stream.open_streams import Streams, streams_of
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import sse
 from tests.store.sql import sql

@@ -8,8 +8,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from hutch.flows.users import Accounts
-from hutch.gateway.stream.streams import streams_of
-from hutch.jail.terminal import RING_BYTES
+from hutch.gateway.stream.open_streams import streams_of
+from hutch.jail.shared_terminal import RING_BYTES
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import Screen, say, screen, socket
@@ -36,7 +36,7 @@ async def test_a_shell_in_the_jail_is_at_the_other_end(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id, terminal = await opened(api)
         async with screen(api, session_id, terminal) as mine:
-            assert await mine.hear("hello") == {
+            assert await mine.receive("hello") == {
                 "type": "hello",
                 "seq": 0,
                 "missed_bytes": 0,
@@ -44,16 +44,22 @@ async def test_a_shell_in_the_jail_is_at_the_other_end(tmp_path: Path) -> None:
                 "columns": 100,
                 "rows": 30,
             }
-            assert await mine.hear("writer") == {"type": "writer", "mode": "many", "name": None, "you": True}
+            assert await mine.receive("writer") == {
+                "type": "writer",
+                "mode": "many",
+                "name": None,
+                "agent": False,
+                "you": True,
+            }
             await mine.type("stty size; pwd; echo $((6 * 7))\n")
             await mine.see(r"30 100\r\n/workspace\r\n42\r\n")
             await say(mine.connection, type="resize", columns=77, rows=20)
             await mine.type("stty size\n")
             await mine.see(r"20 77\r\n")
             await say(mine.connection, type="ping")
-            assert await mine.hear("pong") == {"type": "pong"}
+            assert await mine.receive("pong") == {"type": "pong"}
             await mine.type("exit 3\n")
-            assert await mine.hear("exit") == {"type": "exit", "exit_code": 3}
+            assert await mine.receive("exit") == {"type": "exit", "exit_code": 3}
             assert await mine.closed() == (1000, "the program has ended")
 
 
@@ -69,7 +75,7 @@ async def test_a_reconnecting_client_resumes_at_its_position(tmp_path: Path) -> 
         async with screen(api, session_id, terminal) as whole:
             await whole.see(r"late-4\r\n")
         async with screen(api, session_id, terminal, f"?resume={seen}") as rest:
-            assert (await rest.hear("hello"))["seq"] == seen
+            assert (await rest.receive("hello"))["seq"] == seen
             await rest.see(r"late-4\r\n")
         assert (first.printed + rest.printed)[: len(whole.printed)] == whole.printed
 
@@ -81,7 +87,7 @@ async def test_bytes_lost_from_the_ring_buffer_are_counted(tmp_path: Path) -> No
             await first.type("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo all-$((1 + 1))\n")
             await first.see(r"all-2\r\n")
         async with screen(api, session_id, terminal, "?resume=10") as second:
-            hello = await second.hear("hello")
+            hello = await second.receive("hello")
             await second.see(r"all-2\r\n")
         assert hello["missed_bytes"] == hello["seq"] - 10 > 3_000_000 - RING_BYTES - 100_000
         assert len(first.printed) > 3_000_000
@@ -99,7 +105,7 @@ async def test_several_clients_write_and_watchers_do_not(tmp_path: Path) -> None
             screen(bob, session_id, terminal) as bobs,
             screen(eve, session_id, terminal) as eves,
         ):
-            assert (await eves.hear("hello"))["writes"] is False
+            assert (await eves.receive("hello"))["writes"] is False
             await mine.type("echo mine-$((1 + 1))\n")
             await bobs.see(r"mine-2\r\n")
             await bobs.type("echo bobs-$((2 + 2))\n")
@@ -107,7 +113,7 @@ async def test_several_clients_write_and_watchers_do_not(tmp_path: Path) -> None
                 await each.see(r"bobs-4\r\n")
             for frame in (b"touch pwned\n", '{"type":"resize","columns":9,"rows":9}', '{"type":"take_over"}'):
                 await eves.connection.send(frame)
-                refusal = await eves.hear("error")
+                refusal = await eves.receive("error")
                 assert refusal["code"] == "denied"
                 assert "can watch" in refusal["detail"]
             await mine.type("ls pwned; stty size\n")
@@ -119,27 +125,28 @@ async def test_one_writes_until_another_takes_over(tmp_path: Path) -> None:
         session_id, terminal = await opened(api)
         bob = await share(api, session_id, "bob", "member")
         async with screen(api, session_id, terminal, "?mode=one") as mine:
-            assert (await mine.hear("writer"))["name"] == "owner"
+            assert (await mine.receive("writer"))["name"] == "owner"
             async with screen(bob, session_id, terminal) as bobs:
-                assert await bobs.hear("writer") == {
+                assert await bobs.receive("writer") == {
                     "type": "writer",
+                    "agent": False,
                     "mode": "one",
                     "name": "owner",
                     "you": False,
                 }
                 await bobs.type("echo no\n")
-                assert "Only owner types here" in (await bobs.hear("error"))["detail"]
+                assert "Only owner types here" in (await bobs.receive("error"))["detail"]
                 await say(bobs.connection, type="take_over")
-                while (await mine.hear("writer"))["you"]:
+                while (await mine.receive("writer"))["you"]:
                     pass
                 await mine.type("echo no\n")
-                assert "Only bob types here" in (await mine.hear("error"))["detail"]
+                assert "Only bob types here" in (await mine.receive("error"))["detail"]
                 await bobs.type("echo bobs-$((2 + 2))\n")
                 await mine.see(r"bobs-4\r\n")
-            while not (await mine.hear("writer"))["you"]:  # who left writes no more
+            while not (await mine.receive("writer"))["you"]:  # who left writes no more
                 pass
             await say(mine.connection, type="share")
-            assert (await mine.hear("writer"))["mode"] == "many"
+            assert (await mine.receive("writer"))["mode"] == "many"
 
 
 async def test_a_client_that_lost_write_access_only_watches(tmp_path: Path) -> None:
@@ -147,11 +154,11 @@ async def test_a_client_that_lost_write_access_only_watches(tmp_path: Path) -> N
         session_id, terminal = await opened(api)
         bob = await share(api, session_id, "bob", "member")
         async with screen(bob, session_id, terminal) as bobs:
-            assert (await bobs.hear("writer"))["you"]
+            assert (await bobs.receive("writer"))["you"]
             await share(api, session_id, "bob", "observer")
-            assert not (await bobs.hear("writer"))["you"]
+            assert not (await bobs.receive("writer"))["you"]
             await bobs.type("echo no\n")
-            assert (await bobs.hear("error"))["code"] == "denied"
+            assert (await bobs.receive("error"))["code"] == "denied"
             accounts = Accounts(api.server.rows)
             user = await accounts.users.find("bob")
             await accounts.shares.remove(session_id, user.id)
@@ -183,7 +190,7 @@ async def test_nonsense_is_answered_and_the_terminal_lives(tmp_path: Path) -> No
         async with screen(api, session_id, terminal) as mine:
             for frame, lesson in WRONG:
                 await mine.connection.send(frame)
-                assert lesson in (await mine.hear("error"))["detail"], frame
+                assert lesson in (await mine.receive("error"))["detail"], frame
             await mine.type("echo alive-$((1 + 1))\n")
             await mine.see(r"alive-2\r\n")
             await mine.connection.send(b"x" * ((1 << 20) + 1))
@@ -223,7 +230,7 @@ async def test_terminals_of_others_are_not_there(tmp_path: Path) -> None:
 
 
 async def test_typing_and_printing_at_once_does_not_stand_still(tmp_path: Path) -> None:
-    """What is typed must not keep acknowledgements from being heard: the program would wait for ever."""
+    """Typed input must not delay acknowledgements: the program would wait for ever."""
     async with serving(tmp_path) as api:
         session_id, terminal = await opened(api)
         async with screen(api, session_id, terminal) as mine:
@@ -271,11 +278,11 @@ async def test_a_terminal_that_is_closed_ends_for_all(tmp_path: Path) -> None:
         session_id, terminal = await opened(api)
         async with screen(api, session_id, terminal) as one, screen(api, session_id, terminal) as two:
             for each in (one, two):
-                await each.hear("hello")
+                await each.receive("hello")
             gone = await api.delete(f"{V1}/sessions/{session_id}/terminals/{terminal}")
             assert gone.status_code == 204
             for each in (one, two):
-                assert (await each.hear("exit"))["type"] == "exit"
+                assert (await each.receive("exit"))["type"] == "exit"
                 assert (await each.closed())[0] == 1000
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.terminal import RING_BYTES
+from hutch.jail.shared_terminal import RING_BYTES
 from hutch.sessions.terminal_masking import UNKNOWN_BYTES
 from hutch.store.vault import Vault
 from tests.gateway.api import V1, Api, serving
@@ -32,13 +32,13 @@ PRINTED = {
 }  # fmt: skip
 
 
-def tell_vault(api: Api) -> None:
+def store_secret(api: Api) -> None:
     paths = api.server.loaded.paths
     Vault(paths.vault, paths.vault_keys).set("forge_token", VALUE)
 
 
 def parts_of(text: bytes) -> list[str]:
-    """Parts of the value, five letters long, whatever escapes and line breaks stand between its letters."""
+    """Parts of the value, five characters long, with any escapes and line breaks between them."""
     plain = re.sub(rb"\x1b\[[0-9;]*[A-Za-z]|[\r\n]", b"", text).decode(errors="replace")
     return [VALUE[at : at + 5] for at in range(len(VALUE) - 4) if VALUE[at : at + 5] in plain]
 
@@ -46,7 +46,7 @@ def parts_of(text: bytes) -> list[str]:
 @pytest.mark.parametrize("way", PRINTED)
 async def test_only_writers_of_a_terminal_see_a_secret_in_it(tmp_path: Path, way: str) -> None:
     async with serving(tmp_path) as api:
-        tell_vault(api)
+        store_secret(api)
         session_id, terminal = await opened(api)
         eve = await share(api, session_id, "eve", "observer")
         written = await api.put(f"{V1}/sessions/{session_id}/files/it", content=f"{VALUE}\n".encode())
@@ -78,7 +78,7 @@ async def test_only_writers_of_a_terminal_see_a_secret_in_it(tmp_path: Path, way
 
 async def test_a_typed_secret_shows_at_most_its_first_characters(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
-        tell_vault(api)
+        store_secret(api)
         session_id = await api.ready_session()
         made = await api.post(f"{V1}/sessions/{session_id}/terminals", json={"columns": 20, "rows": 10})
         terminal = made.json()["id"]
@@ -104,7 +104,7 @@ async def test_a_typed_secret_shows_at_most_its_first_characters(tmp_path: Path)
 
 async def test_half_a_value_at_the_beginning_of_the_ring_is_not_shown(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
-        tell_vault(api)
+        store_secret(api)
         session_id, terminal = await opened(api)
         eve = await share(api, session_id, "eve", "observer")
         await api.put(f"{V1}/sessions/{session_id}/files/it", content=VALUE.encode())
@@ -117,7 +117,7 @@ async def test_half_a_value_at_the_beginning_of_the_ring_is_not_shown(tmp_path: 
             await mine.see(r"all-42\r\n")
             assert found
         async with screen(eve, session_id, terminal, "?resume=0") as eves:
-            hello = await eves.hear("hello")
+            hello = await eves.receive("hello")
             await eves.see(r"all-42\r\n")
             assert hello["seq"] == hello["missed_bytes"] >= UNKNOWN_BYTES
             assert parts_of(eves.printed) == []
@@ -125,7 +125,7 @@ async def test_half_a_value_at_the_beginning_of_the_ring_is_not_shown(tmp_path: 
 
 async def test_a_client_that_lost_write_access_sees_no_more_secrets(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
-        tell_vault(api)
+        store_secret(api)
         session_id, terminal = await opened(api)
         await api.put(f"{V1}/sessions/{session_id}/files/it", content=VALUE.encode())
         bob = await share(api, session_id, "bob", "member")
@@ -135,8 +135,8 @@ async def test_a_client_that_lost_write_access_sees_no_more_secrets(tmp_path: Pa
             before = bobs.printed
             assert parts_of(before)
             await share(api, session_id, "bob", "observer")
-            await bobs.hear("writer")
-            await bobs.hear("writer")
+            await bobs.receive("writer")
+            await bobs.receive("writer")
             await mine.type("cat it; echo second-$((40 + 2))\n")
             await bobs.see(r"second-42\r\n")
             assert parts_of(bobs.printed[len(before) :]) == []

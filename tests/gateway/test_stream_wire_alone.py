@@ -30,10 +30,10 @@ HELLO = [
 
 
 class Noting:
-    """Accepts whoever comes, answers each message, and notes all of them."""
+    """Accepts every client, answers each message, and records all of them."""
 
     def __init__(self, *, accept_after_s: float = 0) -> None:
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         self.asked, self.over = asyncio.Event(), asyncio.Event()
         self._accept_after_s = accept_after_s
 
@@ -45,12 +45,12 @@ class Noting:
             await send({"type": "websocket.accept"})
         while True:
             message = await receive()
-            self.heard.append(message)
+            self.received.append(message)
             if message["type"] == "websocket.disconnect":
                 self.over.set()
                 return
             with suppress(OSError):  # nobody is there any more
-                await send({"type": "websocket.send", "bytes": b"heard"})
+                await send({"type": "websocket.send", "bytes": b"received"})
 
 
 @asynccontextmanager
@@ -85,8 +85,8 @@ async def test_frames_sent_before_a_disconnect_are_all_processed(tmp_path: Path,
         writer.close()
         async with asyncio.timeout(DEADLINE_S):
             await app.over.wait()
-    *heard, last = app.heard
-    assert [each["bytes"] for each in heard] == messages
+    *received, last = app.received
+    assert [each["bytes"] for each in received] == messages
     assert last["code"] == 1000
 
 
@@ -106,7 +106,7 @@ async def test_a_protocol_error_ends_the_connection() -> None:
     async with server(app) as (port, context):
         reader, writer = await opened(port, context)
         await app.asked.wait()
-        # A text that is none, behind enough to be looked at later, and before anybody could be told.
+        # Invalid UTF-8, after enough bytes to be decoded later, and before an error could be sent.
         writer.write(frame(0x82, b"x" * 5000) + frame(0x81, b"\xff\xff") + frame(0x82, b"x" * 3000))
         async with asyncio.timeout(DEADLINE_S):
             try:

@@ -37,7 +37,7 @@ async def test_a_terminal_is_recorded_until_now_and_after_its_end(tmp_path: Path
             live = await recording(api, session_id, terminal)
             await mine.connection.send('{"type":"resize","columns":77,"rows":20}')
             await mine.type("exit 3\r")
-            await mine.hear("exit")
+            await mine.receive("exit")
         ended = await recording(api, session_id, terminal)
         await api.give(session_id, type="end")
         await api.until(session_id, "ended")

@@ -15,8 +15,8 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from hutch.gateway import span_names as names
-from tests.cli.upping import PATIENCE_S, Home, Up
+from hutch.gateway import trace_attributes as names
+from tests.cli.upping import TIMEOUT_S, Home, Up
 from tests.gateway.serving import eventually
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> Home:
 
 @dataclass
 class Collector:
-    """Takes what is exported by OTLP over HTTP."""
+    """Receives exported traces by OTLP over HTTP."""
 
     port: int
     bodies: list[bytes] = field(default_factory=list)
@@ -95,7 +95,7 @@ def run_once(up: Up, home: Home) -> str:
     """The id of a session that a request with a trace has made, once its run is over."""
     path = home.place / "model.json"
     path.write_text(json.dumps({"replies": REPLIES}))
-    with httpx.Client(base_url=up.url, headers=up.owner(), timeout=PATIENCE_S, trust_env=False) as client:
+    with httpx.Client(base_url=up.url, headers=up.owner(), timeout=TIMEOUT_S, trust_env=False) as client:
         wanted = {"prompt": SECRET, "model": f"scripted:{path}"}
         made = client.post("/api/v1/sessions", json=wanted, headers=PARENT)
         assert (made.status_code, made.headers["x-trace-id"]) == (201, TRACE), made.text

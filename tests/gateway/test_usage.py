@@ -21,12 +21,12 @@ REPLIES = [
 async def counted(api: Api, runs: int, **which: Any) -> dict[str, Any]:
     """The totals, once as many runs are in them and nothing is missing."""
 
-    async def look() -> dict[str, Any] | None:
+    async def poll() -> dict[str, Any] | None:
         found = dict((await api.get(f"{V1}/usage", params=which)).raise_for_status().json())
         is_whole = not found["behind"] and sum(each["runs"] for each in found["items"]) == runs
         return found if is_whole else None
 
-    return dict(await eventually(look))
+    return dict(await eventually(poll))
 
 
 async def test_users_see_their_own_usage_and_owners_all(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Answering]:
 
 
 class Caller:
-    """Somebody with a token."""
+    """A user with a token."""
 
     def __init__(self, served: Answering, name: str, http: httpx.AsyncClient) -> None:
         self.served, self.name, self.http = served, name, http
@@ -64,7 +64,7 @@ async def id_of(served: Answering, name: str) -> str:
 
 
 async def new_session(served: Answering, owner: str) -> str:
-    """A row as the server writes it; what is in it besides does not matter here."""
+    """A row as the server writes it; its other fields do not matter here."""
     session = Session(id=new_session_id(), owner=await id_of(served, owner), created_ms=1, updated_ms=1)
     await served.log.change(lambda db: add_session(db, session))
     return session.id
@@ -119,7 +119,7 @@ async def test_an_owner_with_a_narrow_token_cannot_manage_users_either(
     assert await narrow.status("POST", "/tokens", scopes=["read"]) == 403
 
 
-async def test_a_link_for_somebody_logs_them_in(served: Answering, ada: Caller, bob: Caller) -> None:
+async def test_a_link_for_a_user_logs_them_in(served: Answering, ada: Caller, bob: Caller) -> None:
     made = (await ada("POST", f"/users/{await id_of(served, 'bob')}/link")).json()
     base, _, secret = made["url"].partition("/link#")
     assert base == served.url
@@ -203,7 +203,7 @@ async def test_an_invite_that_was_taken_back(served: Answering, ada: Caller, bob
     assert await ada.status("DELETE", f"/invites/{first['id']}") == 204
     assert await bob.status("POST", "/invites/join", invite=first["url"].partition("#")[2]) == 403
     joined = await bob("POST", "/invites/join", invite=second["url"].partition("#")[2])
-    assert joined.json() == {"session_id": session_id, "share_role": "member"}
+    assert joined.json() == {"session_id": session_id, "more_sessions": [], "share_role": "member"}
 
 
 async def test_the_owner_of_a_session_shares_it(served: Answering, ada: Caller, bob: Caller) -> None:
@@ -212,10 +212,14 @@ async def test_the_owner_of_a_session_shares_it(served: Answering, ada: Caller, 
     path = f"/sessions/{session_id}/shares"
     for somebody in (eve,):  # to whom it does not exist
         assert await somebody.status("GET", path) == 404
+        assert await somebody.status("GET", f"/sessions/{session_id}/access") == 404
         assert await somebody.status("PUT", f"{path}/eve", role="member") == 404
         assert await somebody.status("DELETE", f"{path}/eve") == 404
     assert (await bob("PUT", f"{path}/eve", role="observer")).json()["role"] == "observer"
     assert await eve.status("GET", path) == 403  # sees it, and does not manage it
+    mine, hers = [(await who("GET", f"/sessions/{session_id}/access")).json() for who in (bob, eve)]
+    assert mine == {"actions": ["read", "input", "manage"], "role": None, "scopes": [], "expires_ms": None}
+    assert (hers["actions"], hers["role"]) == (["read"], "observer")
     assert await eve.status("PUT", f"{path}/eve", role="member") == 403
     assert [share["role"] for share in (await ada("GET", path)).json()] == ["observer"]
     assert await bob.status("PUT", f"{path}/nobody", role="observer") == 404

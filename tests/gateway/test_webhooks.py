@@ -27,7 +27,7 @@ async def world(tmp_path: Path) -> AsyncIterator[tuple[Api, Story]]:
         for number in range(1, 4):
             made.hub.state.new_issue(repo, "ada", f"Issue {number}", "It breaks.")
         async with made.server(replies=(FIX, FINISH)) as api:
-            api.server.triggers.manners = TriggerOptions(look_s=0.02, edit_s=0.0, settle_s=0.5)
+            api.server.triggers.options = TriggerOptions(poll_s=0.02, edit_s=0.0, settle_s=0.5)
             yield api, made
 
 
@@ -38,11 +38,11 @@ async def rows(api: Api) -> list[dict[str, Any]]:
 
 
 async def settled(api: Api) -> list[dict[str, Any]]:
-    async def look() -> list[dict[str, Any]] | None:
+    async def poll() -> list[dict[str, Any]] | None:
         found = await rows(api)
         return found if all(row["state"] in ("ended", "ignored") for row in found) else None
 
-    return list(await eventually(look))
+    return list(await eventually(poll))
 
 
 async def sessions(api: Api) -> list[dict[str, Any]]:
@@ -150,7 +150,7 @@ async def test_a_repository_that_the_token_does_not_see(world: tuple[Api, Story]
 
 
 @pytest.mark.long
-async def test_while_the_forge_is_down_a_wish_waits(world: tuple[Api, Story]) -> None:
+async def test_while_the_forge_is_down_a_request_waits(world: tuple[Api, Story]) -> None:
     api, made = world
     fault = made.hub.fault(r"permission", 500)
     await deliver(api, "issues", labeled(made.hub.url("acme/project"), 1), id="one")

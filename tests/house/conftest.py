@@ -1,4 +1,4 @@
-"""The project's own files, for tests about how the house is kept."""
+"""The project's own files, for tests about its rules."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page about the house names files that are there."""
+"""The page about the architecture names existing files."""
 
 import re
 from pathlib import Path

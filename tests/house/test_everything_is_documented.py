@@ -1,4 +1,4 @@
-"""What a user can set, meet or type is on a page of the documents."""
+"""Every setting, event, error code and command is documented."""
 
 import json
 import re
@@ -78,7 +78,7 @@ def test_every_exit_code(root: Path) -> None:
     assert [code for code in codes if f"| `{code}` | {exit_codes.MEANINGS[code]} |" not in page] == []
 
 
-def test_help_tells_the_exit_codes_that_a_script_meets() -> None:
+def test_help_names_the_exit_codes_that_a_script_meets() -> None:
     found = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
     assert found == set(exit_codes.MEANINGS)
 
@@ -99,6 +99,14 @@ def test_every_rule_that_the_record_page_points_to(root: Path) -> None:
 def test_every_command_of_the_table_can_be_loaded(command: Command) -> None:
     loaded = load(command)
     assert loaded.help
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_no_list_of_commands_cuts_a_description(command: Command) -> None:
+    """The list shows the first sentence of each, on one line of an ordinary terminal."""
+    loaded = load(command)
+    text = loaded.get_help(loaded.make_context(command.name, [], resilient_parsing=True, terminal_width=80))
+    assert [line for line in text.splitlines()[1:] if line.endswith("...")] == []
 
 
 def _family(kind: type[HutchError]) -> Iterator[type[HutchError]]:

@@ -7,7 +7,7 @@ GROUND = {"domain", "system"}
 FIRST = {"store", "jail", "llm", "forge"}
 SETTINGS = {"settings"}
 FILES = {"edit", "snapshots", "workspace"}
-INSIDE = {"agent", "sessions", "flows"} | FILES | FIRST | GROUND
+INSIDE = {"agent", "sessions", "flows", "environment"} | FILES | FIRST | GROUND
 
 MAY_IMPORT = {
     "": set(),  # hutch itself
@@ -17,9 +17,10 @@ MAY_IMPORT = {
     "edit": FIRST | GROUND,
     "snapshots": {"edit"} | FIRST | GROUND,
     "workspace": {"snapshots", "edit"} | FIRST | GROUND,
+    "environment": FILES | FIRST | GROUND,
     "agent": FILES | FIRST | GROUND,
     "sessions": {"agent"} | FILES | FIRST | GROUND,
-    "flows": {"sessions", "agent"} | FILES | FIRST | GROUND,
+    "flows": {"sessions", "agent", "environment"} | FILES | FIRST | GROUND,
     **dict.fromkeys(SETTINGS, SETTINGS | GROUND),
     "logs": SETTINGS | GROUND,
     "app": INSIDE | SETTINGS | {"logs"},
@@ -32,8 +33,8 @@ EXCEPTIONS = {
     **dict.fromkeys(
         (
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.local_http"),
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.greeting"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.loopback_http_server"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.handshake"),
         ),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),

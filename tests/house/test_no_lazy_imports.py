@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 # module -> what it imports late, and why
 LATE = {
+    ("hutch.cli.console_script", "hutch.cli.main"): "Ctrl-C while it loads must not print a traceback",
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.completion_candidates"): "neither must completion of command names",
     (
@@ -13,7 +14,7 @@ LATE = {
     ): "only a login elsewhere needs a client",
     ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
-    ("hutch.cli.commands.export", "hutch.cli.served_log"): "a log of this machine needs no client",
+    ("hutch.cli.commands.export", "hutch.cli.remote_session_log"): "a log of this machine needs no client",
     ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
     ("hutch.app", "hutch.store.vault_redactor"): "as above",
     ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",
@@ -43,7 +44,10 @@ LATE = {
     ("hutch.cli.commands.mcp", "hutch.jail.egress"): "only a server with hosts to allow needs it to answer",
     ("hutch.cli.commands.shell", "hutch.cli.shell_recording"): "it is loaded while the jail starts",
     **dict.fromkeys(
-        (("hutch.cli.commands.shell", f"hutch.cli.commands.session_{name}") for name in ("shell", "command")),
+        (
+            ("hutch.cli.commands.shell", f"hutch.cli.commands.{name}")
+            for name in ("session_shell", "command_in_session")
+        ),
         "a jail here needs no client of a server",
     ),
     **dict.fromkeys(
@@ -60,7 +64,7 @@ LATE = {
     ): "half a second; not needed to be ready",
     **dict.fromkeys(
         (
-            ("hutch.gateway.trace_export", f"opentelemetry{module}")
+            ("hutch.gateway.trace_collector_export", f"opentelemetry{module}")
             for module in (
                 "",
                 ".exporter.otlp.proto.http.trace_exporter",
@@ -88,6 +92,8 @@ LATE = {
         "hutch.cli.directory_copy_consent",
         "hutch.cli.directory_copy_prompt",
     ): "looking into a directory takes much code",
+    ("hutch.cli.environment_question", "hutch.cli.environment_consent"): "as above",
+    ("hutch.cli.environment_question", "hutch.cli.environment_workspace"): "as above",
     ("hutch.cli.session_client", "hutch.cli.local_session_client"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (
@@ -100,6 +106,11 @@ LATE = {
     ("hutch.edit.encoding", "charset_normalizer"): "only a file in an old encoding needs a guess",
     ("hutch.flows.password_hashing", "argon2"): "only who logs in has a password",
     ("hutch.flows.password_hashing", "argon2.exceptions"): "as above",
+    ("hutch.environment.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",
+    **dict.fromkeys(
+        ((f"hutch.sessions.documents.{name}", "pycrdt") for name in ("open_document", "shared_text")),
+        "only a session with an open editor needs shared texts",
+    ),
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (
@@ -114,7 +125,7 @@ LATE = {
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     (
         "hutch.settings.author_setting",
-        "hutch.settings.layers",
+        "hutch.settings.loading",
     ): "only a file that is wrong needs the words for it",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",
     ("hutch.store.database", "alembic.config"): "as above",

@@ -1,8 +1,13 @@
-"""One room reads the environment, so that one page can list what it may say."""
+"""One package reads the environment, so that one page can list all variables."""
 
 import ast
 
-READERS = {"hutch.settings.author_setting", "hutch.settings.layers", "hutch.settings.paths"}
+READERS = {
+    "hutch.settings.author_setting",
+    "hutch.settings.loading",
+    "hutch.settings.package_index_variables",
+    "hutch.settings.paths",
+}
 NAMES = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 
 

@@ -1,4 +1,4 @@
-"""Names of modules, classes, functions and constants do not use words that were retired."""
+"""Names do not use words that were retired, and docstrings do not begin with a noun clause."""
 
 import ast
 import re
@@ -16,17 +16,24 @@ RETIRED = {
     "glance",
     "grounds",
     "heard",
+    "hear",
     "hears",
     "house",
+    "ladder",
     "letter",
     "letters",
     "longest",
+    "look",
+    "said",
+    "talk",
     "mend",
     "mended",
     "most",
     "nameless",
     "paper",
     "patience",
+    "rung",
+    "rungs",
     "seat",
     "shortest",
     "site",
@@ -49,26 +56,46 @@ RETIRED = {
 }
 
 
+# The name of a test is a sentence, in which these have their ordinary meaning.
+ORDINARY_IN_SENTENCES = {"house", "look", "most", "said", "site", "ways", "who"}
+NOUN_CLAUSE = re.compile(r"(What|Whether|Who|Whoever|Whose|Nobody|Somebody)\b")
+
+
 def words(name: str) -> set[str]:
     """The words of a name in snake case, camel case or capitals."""
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
+def modules(root: Path, *folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*.py")):
+            yield path.relative_to(root), ast.parse(path.read_text())
+
+
 def names(root: Path) -> Iterator[tuple[str, str]]:
     """Every name that a module defines, and where."""
-    for path in sorted((root / "src/hutch").rglob("*.py")):
-        place = str(path.relative_to(root / "src/hutch"))
-        yield place, path.stem
-        tree = ast.parse(path.read_text())
+    for path, tree in modules(root, "src/hutch", "tests", "bench", "scripts"):
+        yield str(path), path.stem
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{place}:{node.lineno}", node.name
+                yield f"{path}:{node.lineno}", node.name
+            if isinstance(node, ast.ClassDef):
+                for field in node.body:
+                    if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                        yield f"{path}:{field.lineno}", field.target.id
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                yield f"{path}:{node.lineno}", node.attr
         for statement in tree.body:
             if isinstance(statement, ast.Assign | ast.AnnAssign):
                 targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
                 for target in targets:
                     if isinstance(target, ast.Name):
-                        yield f"{place}:{statement.lineno}", target.id
+                        yield f"{path}:{statement.lineno}", target.id
+
+
+def retired_words(name: str) -> set[str]:
+    retired = words(name) & RETIRED
+    return retired - ORDINARY_IN_SENTENCES if name.startswith("test_") else retired
 
 
 def test_a_name_is_split_into_its_words() -> None:
@@ -76,5 +103,17 @@ def test_a_name_is_split_into_its_words() -> None:
 
 
 def test_no_name_uses_a_retired_word(root: Path) -> None:
-    found = [f"{place}: {name}" for place, name in names(root) if words(name) & RETIRED]
+    found = [f"{place}: {name}" for place, name in names(root) if retired_words(name)]
+    assert found == []
+
+
+def test_no_docstring_begins_with_a_noun_clause(root: Path) -> None:
+    found = [
+        f"{path}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"
+        for path, tree in modules(root, "src/hutch", "tests", "bench", "scripts")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (text := ast.get_docstring(node))
+        and NOUN_CLAUSE.match(text)
+    ]
     assert found == []

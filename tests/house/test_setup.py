@@ -47,7 +47,7 @@ needs_apt = pytest.mark.skipif(not shutil.which("dpkg-query"), reason="not a Deb
 
 
 @needs_apt
-def test_a_user_without_rights_is_told_the_exact_command(place: Path) -> None:
+def test_a_user_without_rights_gets_the_exact_command(place: Path) -> None:
     ran = install(place, "# comment\n\nbash  # is there\nhutch-lacks-this  # is not\nhutch-nor-this\n")
     assert (ran.returncode, ran.stdout) == (3, "")
     assert (
@@ -61,7 +61,7 @@ def test_nothing_is_done_or_said_when_all_is_installed(place: Path) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
-def test_a_machine_without_apt_is_told_what_to_install(place: Path) -> None:
+def test_on_a_machine_without_apt_the_packages_are_named(place: Path) -> None:
     ran = install(place, "bubblewrap  # the jail\ngit\n", tools=("bash", "env", "dirname"))
     assert ran.returncode == 4
     assert "bubblewrap git" in ran.stderr

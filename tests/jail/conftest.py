@@ -3,11 +3,16 @@
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hutch.jail.jail_startup import Jailed, open_jail
+from hutch.jail.policy import AGENT
+from tests.deadline import DEADLINE_S
+
+LONG_TIMEOUT = replace(AGENT, limits=replace(AGENT.limits, command_timeout_s=DEADLINE_S))
 
 
 @pytest.fixture
@@ -21,5 +26,5 @@ def workspace() -> Iterator[Path]:
 
 @pytest.fixture
 async def jail(workspace: Path) -> AsyncIterator[Jailed]:
-    async with open_jail(workspace) as opened:
+    async with open_jail(workspace, LONG_TIMEOUT) as opened:
         yield opened

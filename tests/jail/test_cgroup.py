@@ -1,13 +1,28 @@
 """Finding our own cgroup, in version 1, version 2 and without either."""
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from hutch.jail.limits.cgroup import LEAF, Cgroup, ParentGroups, find_parent_groups, make, prefer_self
+import pytest
+
+from hutch.jail.limits.cgroup import (
+    LEAF,
+    NEEDED,
+    Cgroup,
+    ParentGroups,
+    delegate,
+    find_parent_groups,
+    make,
+    prefer_self,
+    remove,
+)
 from hutch.jail.limits.cgroup import settings as settings_of
 from hutch.jail.policy import Limits
+from tests.deadline import DEADLINE_S
 
 
 def machine(root: Path, cgroup: str, mounts: str, files: dict[str, str]) -> Path:
@@ -30,6 +45,47 @@ def test_version_2_when_it_is_delegated(tmp_path: Path) -> None:
     assert find_parent_groups(root) == ParentGroups(
         2, {"memory": group_path, "pids": group_path, "cpu": group_path}
     )
+
+
+def test_groups_are_not_nested_deeper_by_each_process_that_a_moved_shell_starts(tmp_path: Path) -> None:
+    own = "sys/fs/cgroup/user.slice/hutch.scope"
+    files = {"cgroup.controllers": "cpu memory pids\n", "cgroup.procs": ""}
+    root = machine(
+        tmp_path,
+        f"0::/user.slice/hutch.scope/{LEAF}\n",
+        "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        {f"{group}/{name}": text for group in (own, f"{own}/{LEAF}") for name, text in files.items()},
+    )
+    found = find_parent_groups(root)
+    assert found is not None and set(found.directories.values()) == {root / own}
+
+
+def test_processes_that_start_and_end_meanwhile_are_moved_or_left_out() -> None:
+    """On a real hierarchy of version 2. Where it has no controller, enabling one fails after the move."""
+    mounts = (line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    top = next((Path(before.split()[4]) for before, after in mounts if after.startswith("cgroup2 ")), None)
+    if top is None or not os.access(top / "cgroup.procs", os.W_OK):
+        pytest.skip("no hierarchy of version 2 that this user may change")
+    group = top / f"hutch-test-{os.getpid()}"
+    group.mkdir()
+    loop = f"echo $$ > {group}/cgroup.procs; while :; do /bin/true; /bin/true & wait; done"
+    shells = [subprocess.Popen(["/bin/sh", "-c", loop], start_new_session=True) for _ in range(3)]
+    try:
+        for _ in range(20):
+            has_controllers = bool((group / "cgroup.controllers").read_text().strip())
+            with nullcontext() if has_controllers else suppress(FileNotFoundError):
+                delegate(group, frozenset((group / "cgroup.controllers").read_text().split()) or NEEDED)
+                assert (group / "cgroup.procs").read_text() == ""
+            if not has_controllers:  # once more: move all back
+                for pid in (group / LEAF / "cgroup.procs").read_text().split():
+                    with suppress(ProcessLookupError):
+                        (group / "cgroup.procs").write_text(pid)
+    finally:
+        for shell in shells:
+            os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
+        for directory in (group / LEAF, group):
+            remove(directory, timeout_s=DEADLINE_S)
 
 
 def test_other_mounts_are_not_inspected(tmp_path: Path) -> None:

@@ -86,15 +86,17 @@ def test_a_bottomless_tree_is_called_too_deep(tmp_path: Path) -> None:
         os.close(at)
         at = below
     os.close(at)
-    assert measured(tmp_path)[2:] == (True, True)
+    assert measured(tmp_path)[2:] == (False, True)
     fd = os.open(tmp_path, os.O_RDONLY)
     growth = Growth(fd, max_bytes=1000, max_files=1000)
     growth.grown()
+    growth.measured()
     os.close(fd)
+    assert growth.is_too_deep
 
 
 def noticed(growth: Growth) -> None:
-    """Whether the growth is found in the end: others use the disk as well."""
+    """Assert that the growth is found in the end: others use the disk as well."""
     for _ in range(1000):
         grown, files = growth.grown()
         if grown > 10_000_000:
@@ -128,7 +130,7 @@ def test_growth_is_noticed_soon_though_others_free_as_much(tmp_path: Path) -> No
 
 
 def test_a_briefly_hidden_process_is_not_blamed_for_what_others_write(tmp_path: Path) -> None:
-    def look(*, always: bool) -> int:
+    def poll(*, always: bool) -> int:
         """The growth of an empty directory when something in it cannot be inspected."""
         looks = 0
 
@@ -148,8 +150,8 @@ def test_a_briefly_hidden_process_is_not_blamed_for_what_others_write(tmp_path: 
         os.close(fd)
         return grown
 
-    assert look(always=False) == 0
-    assert any(look(always=True) > 1_000_000 for _ in range(100))  # others may free as much just then
+    assert poll(always=False) == 0
+    assert any(poll(always=True) > 1_000_000 for _ in range(100))  # others may free as much just then
 
 
 def test_a_walk_is_owed_until_it_is_made(tmp_path: Path) -> None:
@@ -208,7 +210,7 @@ def test_files_that_move_behind_the_walk_are_found_though_others_free_more(
 
     @contextmanager
     def freeze() -> Iterator[bool]:
-        """Only a walk that nobody sees meets the hoard: it is elsewhere whenever another comes by."""
+        """Only an unseen walk finds the files: they are moved away before every other walk."""
         mover.send_signal(signal.SIGSTOP)
         (tmp_path / "elsewhere").rename(tmp_path / "own" / "hoard")
         yield True

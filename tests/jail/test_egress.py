@@ -15,9 +15,11 @@ import sys
 import tarfile
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import h11
 import pytest
@@ -29,9 +31,10 @@ from hutch.jail.egress import EgressAttempt, EgressLimits, environment, parse_al
 from hutch.jail.egress.allow_list import Pattern, parse_pattern
 from hutch.jail.egress.blocked_addresses import is_own, parse_networks, refusal
 from hutch.jail.egress.client_hello import Incomplete, server_name
+from hutch.jail.egress.connection_streams import Side, open_side
+from hutch.jail.egress.host_checker import resolver
 from hutch.jail.egress.host_normalization import as_address, join_authority, parse_host
-from hutch.jail.egress.streams import Side, open_side
-from hutch.jail.egress.target import Target, forwarded_headers, parse_target
+from hutch.jail.egress.proxy_target import Target, forwarded_headers, parse_target
 from hutch.jail.egress.tunnel import run_tunnel
 from tests.node import npm
 
@@ -680,3 +683,20 @@ async def test_on_debian_and_ubuntu_apt_fetches_a_file(tmp_path: Path) -> None:
             code, output = await run(*helper, url, "got", env=through(door), cwd=tmp_path)
     assert code == 0, output
     assert (tmp_path / "got").read_text() == "Suite: demo\n"
+
+
+async def test_requests_for_one_name_at_the_same_time_share_a_lookup() -> None:
+    lookups = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, *words: Any, **more: Any) -> Any:
+            lookups.append(words)
+            return super().submit(*words, **more)
+
+    with Counting(1) as threads:
+        resolve = resolver(threads)
+        found = await asyncio.gather(*(resolve("localhost", port) for port in range(1, 40)))
+        assert len(lookups) == 1
+        assert all("127.0.0.1" in each or "::1" in each for each in found)
+        await resolve("localhost", 1)
+        assert len(lookups) == 2

@@ -9,7 +9,7 @@ from typing import Any
 from tests.deadline import DEADLINE_S
 
 
-def _told(directory: Path, exempt: str) -> dict[str, Any]:
+def _run_probe(directory: Path, exempt: str) -> dict[str, Any]:
     ran = subprocess.run(
         ["unshare", "-rnm", sys.executable, "-m", "tests.jail.dns_answers", directory, exempt],
         capture_output=True,
@@ -20,7 +20,7 @@ def _told(directory: Path, exempt: str) -> dict[str, Any]:
 
 
 def test_no_answer_of_a_name_server_leads_inside(tmp_path: Path) -> None:
-    result = _told(tmp_path, "127.0.0.2/32")
+    result = _run_probe(tmp_path, "127.0.0.2/32")
     statuses = result.pop("statuses")
     assert {name: seen for name, seen in statuses.items() if seen != [403, 403]} == {
         "public.example": [200, 200],
@@ -31,6 +31,6 @@ def test_no_answer_of_a_name_server_leads_inside(tmp_path: Path) -> None:
 
 
 def test_without_the_check_of_addresses_they_lead_inside(tmp_path: Path) -> None:
-    result = _told(tmp_path, "127.0.0.0/8")
+    result = _run_probe(tmp_path, "127.0.0.0/8")
     assert result["inside"] > 5
     assert result["statuses"]["mapped.example"] == result["statuses"]["chain.example"] == [200, 200]

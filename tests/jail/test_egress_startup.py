@@ -25,7 +25,7 @@ from hutch.jail.egress_startup import Outside
 from hutch.jail.interface import Size
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import Policy
-from hutch.jail.terminal import open_terminal
+from hutch.jail.shared_terminal import open_terminal
 from tests.node import node_home, npm
 
 from .outside import files, origin, resolving

@@ -1,4 +1,4 @@
-"""What commands leave running, in shells and in terminals."""
+"""Jobs that commands leave running, in shells and in terminals."""
 
 import asyncio
 import os
@@ -11,9 +11,9 @@ import pytest
 from hutch.jail import open_shell
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.leftover_jobs import has_jobs
+from hutch.jail.shared_terminal import open_terminal
 from hutch.jail.shell.command_result import JobsDetached, JobsEnded, ShellEvent
 from hutch.jail.shell.shell import Shell
-from hutch.jail.terminal import open_terminal
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -45,16 +45,22 @@ async def test_a_shell_reports_its_jobs_until_they_end(workspace: Path, program:
         await shell.run("true")
         assert not _about_jobs(events)
         await shell.run(job)
-        assert _about_jobs(events) == [JobsDetached("main")]
+        [left] = _about_jobs(events)
+        assert left == JobsDetached("main", job, id=None if ">/dev/null" in job else "bg_1")
         await shell.run("true")
         (workspace / "go").touch()
-        await wait_for(lambda: _about_jobs(events) == [JobsDetached("main"), JobsEnded("main")])
+        ended = [JobsEnded("main", "bg_1")] if isinstance(left, JobsDetached) and left.id else []
+        await wait_for(lambda: set(_about_jobs(events)) == {left, *ended, JobsEnded("main")})
+
+
+def _stat(pid: int, parent: int, state: str) -> str:
+    return " ".join(map(str, [pid, "(sh)", state, parent, pid, pid, 0, -1, *[0] * 14]))
 
 
 def _write_process(proc: Path, pid: int, parent: int, state: str, children: str = "") -> None:
     task = proc / str(pid) / "task" / str(pid)
     task.mkdir(parents=True, exist_ok=True)
-    (proc / str(pid) / "stat").write_text(f"{pid} (sh) {state} {parent} {pid} {pid} 0 -1\n")
+    (proc / str(pid) / "stat").write_text(_stat(pid, parent, state))
     (task / "children").write_text(children)
 
 
@@ -72,7 +78,7 @@ def test_a_job_is_found_while_its_parent_ends(tmp_path: Path, state: str) -> Non
         with own.open("w"):
             _write_process(tmp_path, job, reaper, "S")
             (tmp_path / f"{reaper}/task/{reaper}/children").write_text(f"{job} {shell}")
-            (tmp_path / f"{shell}/stat").write_text(f"{shell} (sh) Z {reaper} {shell} {shell} 0 -1\n")
+            (tmp_path / f"{shell}/stat").write_text(_stat(shell, reaper, "Z"))
             own.unlink()
             own.touch()
 

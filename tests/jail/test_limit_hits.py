@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from hutch.cli.limit_messages import message
 from hutch.jail.interface import PIPE, Exit, LimitHit
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.limits.limit_hits import UNKNOWN, Cause, LimitHits, Suspect, hit_by_signal, size
-from hutch.jail.policy import AGENT, GIB, MIB, Limits
-from hutch.jail.shell.shells import Shells
+from hutch.jail.policy import AGENT, GIB, MIB, Limits, build_policy
+from hutch.jail.shell.shared_shells import Shells
+from hutch.settings.schema import Settings
+from tests.deadline import DEADLINE_S
 
 FULL = LimitHit("processes", "60")
 MEMORY = LimitHit("memory_bytes", "200 MiB")
@@ -28,6 +31,12 @@ FORK = (
     "except OSError: pass"
 )
 
+# Leaves no process for others.
+FILL = (
+    "import os, time\nwhile True:\n    try:\n        if not os.fork(): time.sleep(500)\n"
+    "    except OSError:\n        open('full', 'w')\n        time.sleep(0.01)"
+)
+
 
 def test_a_repeated_hit_is_noted_once_per_window() -> None:
     hits = LimitHits()
@@ -41,8 +50,8 @@ def test_a_repeated_hit_is_noted_once_per_window() -> None:
 
 
 def test_a_signal_identifies_its_limit() -> None:
-    limits = Limits(cpu_s=3, file_bytes=5 * MIB)
-    assert hit_by_signal(Exit(None, 24), limits) == LimitHit("cpu_s", "3 s")
+    limits = Limits(cpu_time_s=3, file_bytes=5 * MIB)
+    assert hit_by_signal(Exit(None, 24), limits) == LimitHit("cpu_time_s", "3 s")
     assert hit_by_signal(Exit(None, 25), limits) == LimitHit("file_bytes", "5 MiB")
     assert hit_by_signal(Exit(128 + 25, None), limits) is None  # any program can print that
     assert hit_by_signal(Exit(None, 24), Limits()) is None
@@ -183,9 +192,56 @@ async def test_a_full_tmpfs_is_blamed_on_the_command_that_filled_it(workspace: P
 
 
 @pytest.mark.anyio
+async def test_a_tmpfs_that_the_memory_has_reduced_is_named_with_the_size_that_was_set(
+    workspace: Path,
+) -> None:
+    values = {"memory_bytes": 128 * MIB, "file_bytes": None, "workspace_growth_bytes": GIB}
+    tmpfs = {"tmp_bytes": GIB, "shm_bytes": 128 * MIB, "home_bytes": 128 * MIB}
+    await asyncio.to_thread(workspace.chmod, 0o777)
+    async with open_jail(workspace, build_policy("agent", values | tmpfs)) as jail:
+        hit = (await jail.run(["/bin/sh", "-c", FILL_TMP])).limit_hit
+    assert hit is not None
+    assert str(hit) == "tmp_bytes 64 MiB instead of 1 GiB because of memory_bytes 128 MiB"
+    assert str(hit.error()).endswith("Use less or raise memory_bytes.")
+    assert message(hit, AGENT, Settings()).endswith("raise jail.memory_bytes in your settings.")
+
+
+@pytest.mark.anyio
 async def test_the_limit_that_stopped_a_command_is_named_before_a_full_tmpfs(workspace: Path) -> None:
     await asyncio.to_thread(workspace.chmod, 0o777)
     limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
     async with open_jail(workspace, replace(AGENT, limits=limits)) as jail:
         ran = await jail.run(["/bin/sh", "-c", f"{FILL_TMP}; sleep 1; {GROW}"], timeout_s=300)
     assert ran.limit_hit == GROWTH
+
+
+@pytest.mark.anyio
+async def test_a_refusal_that_only_the_program_sees_is_named(workspace: Path) -> None:
+    limits = replace(AGENT.limits, open_files=300, file_bytes=3 * MIB)
+    open_many = "x = [open('/dev/null') for _ in range(400)]"
+    write_much = "open('big', 'wb').write(bytes(4_000_000))"
+    async with open_jail(workspace, replace(AGENT, limits=limits)) as jail:
+        shell = Shells(jail).shell("main")
+        for command, hit in (
+            (f'python3 -c "{open_many}"', LimitHit("open_files", "300")),
+            (f'python3 -c "{write_much}"', LimitHit("file_bytes", "3 MiB")),
+            ("head -c 4000000 /dev/zero > big", LimitHit("file_bytes", "3 MiB")),
+            ("echo 'Too many open files'; false", None),  # not on standard error
+            ("echo 'Too many open files' >&2", None),  # it succeeds
+        ):
+            assert (await shell.run(command)).limit_hit == hit, command
+        assert (await jail.run(["python3", "-c", open_many])).limit_hit == LimitHit("open_files", "300")
+
+
+@pytest.mark.anyio
+async def test_a_command_that_finds_no_process_left_names_the_limit(workspace: Path) -> None:
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        shells = Shells(jail)
+        shell = shells.shell("main")
+        assert (await shell.run("cat /dev/null")).exit_code == 0
+        await shells.shell("other").run(f'python3 -c "{FILL}" & until [ -e full ]; do :; done')
+        async with asyncio.timeout(DEADLINE_S):
+            # The place of the other command is free for a moment, and this one may get it.
+            while (ended := await shell.run("cat /dev/null")).exit_code == 0:
+                continue
+        assert ended.limit_hit == FULL

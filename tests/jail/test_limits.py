@@ -4,6 +4,7 @@
 
 import asyncio
 import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,6 +147,37 @@ async def test_the_workspace_may_grow_only_so_much(workspace: Path) -> None:
         assert (cleaned.stdout, cleaned.limit_hit) == (b"clean\n", None)
         again = await jail.run(sh(script), timeout_s=300)
         assert again.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
+
+
+@pytest.mark.serial
+async def test_a_write_that_is_faster_than_the_watcher_is_named() -> None:
+    limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
+    # Files that others remove from the same disk would hide the growth until the next walk.
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as workspace:
+        async with open_jail(Path(workspace), Policy(limits=limits)) as jail:
+            await jail.run(["true"])
+            ran = await jail.run(sh("head -c 60000000 /dev/zero > big"))
+            after = await jail.run(["echo", "on"])
+    assert ran.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
+    assert (after.stdout, after.limit_hit) == (b"on\n", None)
+
+
+async def test_a_deep_tree_is_named_and_hides_no_growth(workspace: Path) -> None:
+    limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
+    deepen = (
+        "import os, time\nfor _ in range(300): os.mkdir('d'); os.chdir('d')\nopen('log', 'w')\ntime.sleep(60)"
+    )
+    write = (
+        "import os, time\nfor _ in range(300): os.chdir('d')\nwith open('log', 'wb', 0) as log:\n"
+        "    while True: log.write(b'x' * 4000000); time.sleep(0.02)"
+    )
+    async with open_jail(workspace, Policy(limits=limits)) as jail:
+        made = await jail.run(["python3", "-c", deepen], timeout_s=300)
+        assert made.limit_hit == LimitHit("workspace_depth", "200 levels")
+        written = await jail.run(["python3", "-c", write], timeout_s=300)
+        assert written.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
+        cleaned = await jail.run(["rm", "-r", "d"])
+        assert (cleaned.exit_code, cleaned.limit_hit) == (0, None)
 
 
 async def test_sparse_files_count_by_their_content(workspace: Path) -> None:

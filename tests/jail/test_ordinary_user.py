@@ -29,9 +29,11 @@ SUITES = (
         "jail/test_inspection.py",
         "jail/test_resource_usage.py",
         "jail/test_limit_watcher.py",
+        "jail/test_changed_limits.py",
+        "jail/test_command_memory.py",
     ),
     # Commands inside a shell do not depend on the user; the contract tests the rest.
-    pytest.param(("jail/test_shell.py", "jail/test_background.py"), marks=pytest.mark.soak),
+    pytest.param(("jail/test_shell.py", "jail/test_background_commands.py"), marks=pytest.mark.soak),
 )
 
 
@@ -45,4 +47,4 @@ def test_as_an_ordinary_user(suites: tuple[str, ...]) -> None:
 @pytest.mark.serial
 @pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")
 def test_as_an_ordinary_user_with_nothing_beside_it() -> None:
-    pytest_as(UID, "jail/test_warden.py", "jail/test_limits.py", marks="serial")
+    pytest_as(UID, "jail/test_warden.py", "jail/test_limits.py", "jail/test_cpu_time.py", marks="serial")

@@ -1,10 +1,10 @@
-"""What a crash leaves behind is distinguished from what is in use."""
+"""Files that a crash left are distinguished from files in use."""
 
 import os
 import subprocess
 import sys
 
-from hutch.jail.process_owned_names import is_left_over, make_directory, own_mark
+from hutch.jail.pid_stamped_names import is_left_over, make_directory, own_mark
 
 
 def test_our_own_mark_is_in_use_and_anothers_start_is_not() -> None:
@@ -14,7 +14,7 @@ def test_our_own_mark_is_in_use_and_anothers_start_is_not() -> None:
 
 
 def test_a_dead_processs_directory_is_swept_by_the_next() -> None:
-    script = "from hutch.jail.process_owned_names import make_directory; print(make_directory())"
+    script = "from hutch.jail.pid_stamped_names import make_directory; print(make_directory())"
     made = [
         subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -7,8 +7,8 @@ import pytest
 
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.shell.command_result import ShellEvent
-from hutch.jail.shell.process import ShellCwd, displayed_path
-from hutch.jail.shell.shells import Shells
+from hutch.jail.shell.proc_links import ProcLinks, displayed_path
+from hutch.jail.shell.shared_shells import Shells
 
 pytestmark = pytest.mark.anyio
 NAMES = ["plain", "it's", 'say "so"', "$HOME `x` \\", "two\nlines", "x (deleted)", "ä", "end'"]
@@ -50,11 +50,11 @@ async def test_a_name_that_is_not_text_is_displayed_as_text_and_found_again(jail
 
 
 def test_an_ended_process_has_no_directory() -> None:
-    cwd = ShellCwd(os.open("/proc/self", os.O_PATH))
-    assert cwd.read() == str(Path.cwd())
+    cwd = ProcLinks(os.open("/proc/self", os.O_PATH))
+    assert cwd.read_cwd() == str(Path.cwd())
     cwd.close()
     cwd.close()
-    assert cwd.read() is None
+    assert cwd.read_cwd() is None
 
 
 def test_a_displayed_path_is_always_text() -> None:

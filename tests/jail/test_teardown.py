@@ -18,9 +18,9 @@ async def test_all_are_killed_while_the_first_process_is_alive(jail: Jailed) -> 
     """As if the kernel never got to it: the warden was not killed."""
     sleeper = await jail.spawn(["sh", "-c", "sleep 600 & sleep 600"])
     await sleeper.signal(signal.SIGCONT)  # once it has started
-    burial = Teardown(jail.warden_pidfd, jail._launched.process)
+    teardown = Teardown(jail.warden_pidfd, jail._launched.process)
     inside = set(below(jail.warden_pid))
-    assert not await burial.wait(0.5, warden_pid=jail.warden_pid)
+    assert not await teardown.wait(0.5, warden_pid=jail.warden_pid)
     assert not inside & set(below(jail.warden_pid))
     assert (await sleeper.wait()).signal == signal.SIGKILL
     sleeper.close()
@@ -30,11 +30,11 @@ async def test_the_user_id_stays_claimed_until_all_processes_have_ended() -> Non
     """A process simulates a first process that cannot die yet."""
     stubborn = subprocess.Popen(["sleep", "600"])  # noqa: ASYNC220
     pidfd = os.pidfd_open(stubborn.pid)
-    burial = Teardown(pidfd, stubborn)
+    teardown = Teardown(pidfd, stubborn)
     try:
-        assert not await burial.wait(0.05, warden_pid=0)
-        burial.kill()
-        assert await burial.wait(60, warden_pid=0)
+        assert not await teardown.wait(0.05, warden_pid=0)
+        teardown.kill()
+        assert await teardown.wait(60, warden_pid=0)
         assert stubborn.returncode == -signal.SIGKILL
     finally:
         os.close(pidfd)

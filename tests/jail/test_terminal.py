@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.interface import Exit, Size
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.terminal import (
+from hutch.jail.shared_terminal import (
     BATCH_S,
     PAUSE_BYTES,
     RESUME_BYTES,

@@ -37,7 +37,7 @@ class Waiting:
         self.outer.wait()
 
     def is_there(self) -> bool:
-        """Whether the inner process exists, other than as a zombie."""
+        """True if the inner process exists, other than as a zombie."""
         try:
             return Path(f"/proc/{self.inner}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
         except OSError:

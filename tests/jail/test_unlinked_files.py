@@ -45,7 +45,7 @@ async def test_an_unnamed_file_in_flight_counts_as_growth(workspace: Path) -> No
         assert ran.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
 
 
-async def test_a_nameless_file_that_is_mapped_is_growth(workspace: Path) -> None:
+async def test_an_unlinked_file_that_is_mapped_is_growth(workspace: Path) -> None:
     script = (
         "import mmap, os, time\nkept = []\n"
         "for _ in range(200):\n    f = open('f', 'w+b', 0)\n    os.unlink('f')\n"

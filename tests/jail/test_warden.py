@@ -72,7 +72,7 @@ async def test_a_stopped_waiting_reaper_is_resumed(jail: Jailed) -> None:
 async def test_a_careless_pkill_spares_warden_and_reapers(jail: Jailed) -> None:
     other = await jail.spawn(["sleep", "60"])
     await jail.run(sh("pkill -f python; pkill -f hutch; kill -TERM 1; kill -HUP $PPID; true"))
-    await jail.run(sh("pkill -9 python; killall -9 python3; true"))
+    await jail.run(sh("pkill -9 python; pkill -9 -x python3; true"))
     assert other.is_gone is False
     await other.kill()
     other.close()

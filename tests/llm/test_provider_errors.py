@@ -171,7 +171,7 @@ async def test_a_key_that_is_not_accepted(dialect: Dialect) -> None:
 async def test_a_key_without_the_right(dialect: Dialect) -> None:
     error = await refusal(dialect, answer(403, dialect.error(403, "permission_error", "Not in your country")))
     assert isinstance(error, Denied)
-    assert "Not in your country. Check the permissions of your key." in str(error)
+    assert "Not in your country. Check the permissions of the key." in str(error)
 
 
 @some(
@@ -225,7 +225,7 @@ async def test_an_unknown_model_brings_near_names_from_the_provider(dialect: Dia
     assert "something-else" not in str(error)
 
 
-async def test_letters_that_are_none_do_not_get_out(dialect: Dialect) -> None:
+async def test_lone_surrogates_do_not_get_out(dialect: Dialect) -> None:
     """JSON can name half of a pair; nothing could write that down."""
     chunks = [chunk.replace(b"HALF", b"\\ud83d") for chunk in dialect.reply("a HALF b", ())]
     async with playing(Act(chunks)) as wire:

@@ -106,6 +106,9 @@ class CodecHost:
     async def input(self, session_id: SessionId) -> None:
         await self._host.input(session_id)
 
+    async def apply_changes(self, session_id: SessionId) -> Sequence[str]:
+        return await self._host.apply_changes(session_id)
+
     async def call(self, session_id: SessionId, request: Request[T], *, by: str = "") -> T:
         return decode_answer(request, await self._answer(session_id, encode_request(request), by))
 
@@ -198,7 +201,7 @@ def _restore(value: Any) -> Any:
 
 
 def _build(hint: Any, value: Any) -> Any:
-    """A value of a declared type from what was read."""
+    """Parse a value of a declared type."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None:

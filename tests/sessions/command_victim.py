@@ -14,7 +14,7 @@ from hutch.sessions import requests
 from tests.sessions.hosting import owner, serving, state
 
 
-def tell(word: str) -> None:
+def send(word: str) -> None:
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
 
@@ -24,20 +24,20 @@ async def main(home: Path) -> None:
         who = await owner(server)
         session = await sessions.create(server.services, who, NewSession(purpose="to be killed"))
         await state(server, who, session.id, "idle")
-        tell(session.id)
+        send(session.id)
 
         async def run(shell: int) -> None:
             for number in range(10_000):
                 word = f"word-{shell}-{number}"
                 asked = requests.RunCommand(f"echo {word}", shell=f"s{shell}")
                 assert (await server.host.call(session.id, asked)).stdout == f"{word}\n"
-                tell(word)
+                send(word)
 
         async def write() -> None:
             for number in range(10_000):
                 path = f"file-{number}"
                 await server.host.call(session.id, requests.WriteFile(path, b"x"), by=who.user.id)
-                tell(path)
+                send(path)
 
         await asyncio.gather(run(1), run(2), write())
 

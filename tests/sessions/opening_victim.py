@@ -27,7 +27,7 @@ class End:
         end()
 
 
-class Tell:
+class PrintId:
     def write(self, connection: object, made: OpenedSession) -> None:
         sys.stdout.write(f"{made.session.id}\n")
         sys.stdout.flush()
@@ -45,7 +45,7 @@ async def main(home: Path, point: str) -> None:
         if point == "row":
             await sessions.create(server.services, who, NewSession(purpose="never"), also=End())
         Thread(target=end_with_workspace, args=(home / "data" / "workspaces",), daemon=True).start()
-        session = await sessions.create(server.services, who, NewSession(purpose="begun"), also=Tell())
+        session = await sessions.create(server.services, who, NewSession(purpose="begun"), also=PrintId())
         await state(server, who, session.id, "idle")
         await asyncio.sleep(60)
 

@@ -1,10 +1,19 @@
 """Few files are listed, many are counted, and memory does not grow with their number."""
 
 import tracemalloc
+from dataclasses import replace
 
-from hutch.domain.author import Actor
+from hutch.domain.event_author import Actor
 from hutch.domain.events import FileChanged, FilesChanged
-from hutch.sessions.change_batch import MAX_DIRECTORIES, MAX_LISTED, Attribution, ChangeBatch, Changed
+from hutch.sessions.change_batch import (
+    LISTED_PER_S,
+    MAX_DIRECTORIES,
+    MAX_LISTED,
+    Attribution,
+    ChangeBatch,
+    Changed,
+    ListingBudget,
+)
 from hutch.snapshots.tree_layout import FILES, IGNORED, Item, Leaf
 
 ADA, BEN = Attribution(Actor("u1", "command", "main")), Attribution(Actor("u2", "request"))
@@ -19,7 +28,7 @@ def name_of(item: Item | None) -> str | None:
 
 
 def test_changes_are_listed_with_their_author() -> None:
-    batch = ChangeBatch(3, 4)
+    batch = ChangeBatch(3, 4, ListingBudget())
     batch.add(Changed("a", None, leaf(b"1")), ADA)
     batch.add(Changed("b", leaf(b"1"), leaf(b"2")), BEN)
     batch.add(Changed("c", leaf(b"1"), None), ADA)
@@ -33,7 +42,7 @@ def test_changes_are_listed_with_their_author() -> None:
 
 
 def test_too_many_files_of_one_author_are_counted_and_others_are_listed() -> None:
-    batch = ChangeBatch(1, 2)
+    batch = ChangeBatch(1, 2, ListingBudget())
     for number in range(MAX_LISTED + 1):
         batch.add(Changed(f"build/{number % 2}/deep/{number}", None, leaf()), ADA)
     batch.add(Changed("mine", None, leaf()), BEN)
@@ -44,8 +53,28 @@ def test_too_many_files_of_one_author_are_counted_and_others_are_listed() -> Non
     assert counted.directories == {"build/0": 501, "build/1": 500}
 
 
+def test_a_build_is_counted_though_each_snapshot_shows_few_of_its_files() -> None:
+    now = 0.0
+    budget = ListingBudget(lambda: now)
+
+    def changed(count: int, attribution: Attribution) -> tuple[int, int]:
+        """How many files of a snapshot are listed, and how many counted."""
+        batch = ChangeBatch(1, 2, budget)
+        for number in range(count):
+            batch.add(Changed(str(number), None, leaf()), attribution)
+        events = list(batch.events(name_of, str))
+        listed = [event for event in events if isinstance(event, FileChanged)]
+        return len(listed), sum(event.created for event in events if isinstance(event, FilesChanged))
+
+    build = [changed(600, replace(ADA, alone=number % 2 == 0)) for number in range(100)]
+    assert build == [(600, 0), *[(0, 600)] * 99]
+    assert changed(600, BEN) == (600, 0)
+    now = 200 / LISTED_PER_S
+    assert changed(600, ADA) == (600, 0)
+
+
 def test_ignored_files_are_counted() -> None:
-    batch = ChangeBatch(1, 2)
+    batch = ChangeBatch(1, 2, ListingBudget())
     batch.add(Changed("out/a", None, leaf(section=IGNORED)), ADA)
     batch.add(Changed("was-ignored", leaf(section=IGNORED), leaf()), ADA)
     listed, counted = batch.events(name_of, str)
@@ -56,7 +85,7 @@ def test_ignored_files_are_counted() -> None:
 def test_memory_does_not_depend_on_the_number_of_changes() -> None:
     def peak(count: int) -> int:
         tracemalloc.start()
-        batch = ChangeBatch(1, 2)
+        batch = ChangeBatch(1, 2, ListingBudget())
         for number in range(count):
             batch.add(Changed(f"{number}/x/{number}", None, leaf()), ADA)
         (counted,) = batch.events(name_of, str)

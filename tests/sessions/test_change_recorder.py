@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from hutch.domain import inputs
-from hutch.domain.author import AGENT
-from hutch.domain.events import Event, FileChanged, FilesChanged, SnapshotTaken
+from hutch.domain.event_author import AGENT
+from hutch.domain.events import CommandStarted, Event, FileChanged, FilesChanged, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.gateway.context import Server
+from hutch.jail.process_cpu_clocks import RunClock
 from hutch.sessions import requests
+from hutch.sessions.interface import Viewer
+from hutch.snapshots.disk_walk import TICK_NS, Clock
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import call, cassette, owner, repository, serving, state
+from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
 
@@ -51,6 +54,35 @@ async def logged(server: Server, session_id: SessionId) -> list[Event]:
         found += [entry.event for entry in page if isinstance(entry.event, Event)]
         last = page[-1].seq
     return found
+
+
+async def shows(viewer: Viewer, text: str) -> None:
+    seen = b""
+    async with asyncio.timeout(DEADLINE_S):
+        async for _, data in viewer:
+            viewer.acknowledge(len(data))
+            seen += data
+            if text.encode() in seen:
+                return
+            assert b"not found" not in seen, seen  # a program that this machine lacks
+
+
+async def all_wait(server: Server, session_id: SessionId, *, commands: int) -> None:
+    """Wait until so many commands have begun, their processes wait, Hutch has read their clocks, and the
+    clock of files has ticked."""
+    async with asyncio.timeout(DEADLINE_S):
+        async with server.host.sandbox(session_id) as sandbox:
+            clock = RunClock(lambda: sandbox.jail._commands)
+            while clock.has_run() or await count_started(server, session_id) < commands:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await server.host.call(session_id, requests.TakeSnapshot("now"), by="u2")
+        read_at = Clock.now().began_ns
+        while Clock.now().began_ns < read_at + 2 * TICK_NS:  # noqa: ASYNC110
+            await asyncio.sleep(TICK_NS / 1e9)
+
+
+async def count_started(server: Server, session_id: SessionId) -> int:
+    return len([each for each in await logged(server, session_id) if isinstance(each, CommandStarted)])
 
 
 def sha(text: str) -> str:
@@ -101,10 +133,13 @@ async def test_a_request(tmp_path: Path) -> None:
     assert numbers == sorted(numbers) and all(old < new for old, new in numbers)
 
 
+UNTIL_GO = "until [ -e go ]; do sleep 0.05; done"
+
+
 async def test_the_agents_tools(tmp_path: Path) -> None:
     replies = [
         call("write_file", path="written.py", content="x = 1\n"),
-        call("bash", command="echo y > by_bash; (sleep 0.3; echo z > later) & sleep 0.01"),
+        call("bash", command=f"echo y > by_bash; ({UNTIL_GO}; echo z > later) & sleep 0.01"),
         {"text": "Done."},
     ]
     model = cassette(tmp_path / "model.json", replies)
@@ -113,6 +148,8 @@ async def test_the_agents_tools(tmp_path: Path) -> None:
         repo = repository(tmp_path / "repo")
         session_id = await opened(server, repository=str(repo))
         await sessions.give(server.services, who, session_id, inputs.Prompt(text="Go."))
+        await until(server, session_id, "run.ended")
+        await server.host.call(session_id, requests.WriteFile("go", b""), by="u1")
         found = await changes_of(server, session_id, "written.py", "by_bash", "later")
         events = await logged(server, session_id)
     first, second = found["written.py"][0], found["by_bash"][0]
@@ -131,14 +168,14 @@ async def test_work_at_the_same_time_names_all_possible_authors(tmp_path: Path) 
     async with serving(tmp_path / "home") as server:
         session_id = await opened(server)
         ask = server.host.call
-        slow = asyncio.ensure_future(
-            ask(session_id, requests.RunCommand("touch started; sleep 1; echo a > by_1", "one"), by="u1")
-        )
-        await ask(
-            session_id,
-            requests.RunCommand("until [ -e started ]; do sleep 0.01; done; echo b > by_2", "two"),
-            by="u2",
-        )
+        # The first command answers during the second one, so it has run then, however busy the machine is.
+        spins = "until [ -e asks ]; do :; done; touch answers; until [ -e go ]; do :; done; echo a > by_1"
+        slow = asyncio.ensure_future(ask(session_id, requests.RunCommand(spins, "one"), by="u1"))
+        waits = "touch asks; until [ -e answers ]; do sleep 0.01; done; echo b > by_2"
+        await ask(session_id, requests.RunCommand(waits, "two"), by="u2")
+        # A change in the tick of the files' clock in which the second command ended could be of either.
+        await asyncio.sleep(2 * TICK_NS / 1e9)
+        await ask(session_id, requests.WriteFile("go", b""), by="u2")
         await slow
         await ask(session_id, requests.RunCommand("echo c > alone", "two"), by="u2")
         found = await changes_of(server, session_id, "by_1", "by_2", "alone")
@@ -162,9 +199,9 @@ async def test_a_job_in_the_background_and_a_terminal(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         session_id = await opened(server)
         ask = server.host.call
-        result = await ask(
-            session_id, requests.RunCommand("sleep 0.3; echo x > by_job; sleep 60", yield_s=0.05), by="u1"
-        )
+        command = f"{UNTIL_GO}; echo x > by_job; sleep 600"
+        result = await ask(session_id, requests.RunCommand(command, yield_s=0.05), by="u1")
+        await ask(session_id, requests.WriteFile("go", b""), by="u1")
         found = await changes_of(server, session_id, "by_job")
         assert origin(found["by_job"]) == [("created", "u1", "job", result.id)]
         await ask(session_id, requests.SignalCommand(str(result.id), 9), by="u1")
@@ -179,9 +216,9 @@ async def test_a_job_in_the_shell_of_a_command_that_continues_in_the_background(
     async with serving(tmp_path / "home") as server:
         session_id = await opened(server)
         ask = server.host.call
-        await ask(session_id, requests.RunCommand("(sleep 2; echo x > by_job) & echo ok"), by="u1")
-        await asyncio.sleep(0.3)
-        await ask(session_id, requests.RunCommand("sleep 4", yield_s=0.3), by="u2")
+        await ask(session_id, requests.RunCommand(f"({UNTIL_GO}; echo x > by_job) & echo ok"), by="u1")
+        await ask(session_id, requests.RunCommand("sleep 600", yield_s=0.3), by="u2")
+        await ask(session_id, requests.WriteFile("go", b""), by="u1")
         [change] = (await changes_of(server, session_id, "by_job"))["by_job"]
     assert (change.by, change.possible_authors) == ("", ("u1", "u2"))
 
@@ -193,11 +230,83 @@ async def test_a_command_that_is_typed_ahead_has_its_author(tmp_path: Path) -> N
         terminal = await ask(session_id, requests.OpenTerminal(), by="u2")
         async with server.host.terminal(session_id, terminal.id, by="u2") as viewer:
             await viewer.write(b"sleep 0.5\rsleep 0.5; echo t > ahead\r")
-            busy = asyncio.ensure_future(ask(session_id, requests.RunCommand("sleep 3"), by="u1"))
+            spins = "until [ -e ahead ]; do :; done; sleep 1"
+            busy = asyncio.ensure_future(ask(session_id, requests.RunCommand(spins), by="u1"))
             found = await changes_of(server, session_id, "ahead")
             await busy
     [change] = found["ahead"]
     assert (change.by, change.possible_authors) == ("", ("u1", "u2"))
+
+
+# Waits for a connection. `python3 -m http.server` looks up twice a second, so it does more than wait.
+SERVER = (
+    "python3 -c \"import socketserver as s; server = s.TCPServer(('127.0.0.1', 0), s.BaseRequestHandler); "
+    "print('Serv' 'ing'); server.serve_forever(None)\""
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [
+        ("sleep 1000", "sleep"),
+        ("less f", "(END)"),
+        ("python3", ">>> "),
+        (SERVER, "Serving"),
+        ("cat", "cat"),
+    ],
+    ids=["sleep", "less", "python3", "server", "cat"],
+)
+async def test_a_program_that_only_waits_in_a_terminal_is_not_at_work(
+    tmp_path: Path, program: str, shown: str
+) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        await ask(session_id, requests.WriteFile("f", b"one"), by="u2")
+        terminal = await ask(session_id, requests.OpenTerminal(), by="u2")
+        async with server.host.terminal(session_id, terminal.id, by="u2") as viewer:
+            await viewer.write(f"{program}\n".encode())
+            await shows(viewer, shown)
+            await all_wait(server, session_id, commands=1)
+            await ask(session_id, requests.RunCommand("echo a > by_1; echo a > gone"), by="u1")
+            await ask(session_id, requests.RunCommand("rm gone; mkdir d; mv by_1 d"), by="u1")
+            found = await changes_of(server, session_id, "d/by_1")
+        changes = [each for each in await logged(server, session_id) if isinstance(each, FileChanged)]
+    assert {each.by for each in changes if each.path != "f"} == {"u1"}
+    assert found["d/by_1"][0].alone
+
+
+async def test_jobs_and_commands_that_only_wait_are_not_at_work(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        await ask(session_id, requests.RunCommand("sleep 1000 & sleep 0.2", "shared"), by="u2")
+        waiting = await ask(session_id, requests.RunCommand("cat; sleep 1000", "two", yield_s=0.5), by="u2")
+        assert waiting.running
+        await all_wait(server, session_id, commands=2)
+        await ask(session_id, requests.RunCommand("echo a > same_shell", "shared"), by="u1")
+        await ask(session_id, requests.RunCommand("echo a > other_shell", "three"), by="u1")
+        found = await changes_of(server, session_id, "same_shell", "other_shell")
+    assert origin(found["same_shell"]) == [("created", "u1", "command", "shared")]
+    assert origin(found["other_shell"]) == [("created", "u1", "command", "three")]
+
+
+async def test_a_program_that_waited_is_at_work_when_it_runs_again(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        terminal = await ask(session_id, requests.OpenTerminal(), by="u2")
+        script = "read x; echo woken > by_2; echo do''ne; read x"
+        async with server.host.terminal(session_id, terminal.id, by="u2") as viewer:
+            await viewer.write(f"sh -c '{script}'\n".encode())
+            await all_wait(server, session_id, commands=1)
+            await ask(session_id, requests.RunCommand("echo a > by_1"), by="u1")
+            await all_wait(server, session_id, commands=2)
+            await viewer.write(b"\n")
+            await shows(viewer, "done")
+            found = await changes_of(server, session_id, "by_1", "by_2")
+    assert origin(found["by_1"]) == [("created", "u1", "command", "main")]
+    assert origin(found["by_2"]) == [("created", "u2", "terminal", terminal.id)]
 
 
 async def test_changes_while_the_server_is_down_are_recorded_at_the_next_start(tmp_path: Path) -> None:
@@ -268,3 +377,36 @@ async def test_forged_times_do_not_change_the_author(tmp_path: Path) -> None:
         found = await changes_of(server, session_id, "f", "copied", "renamed/kept")
     for path in ("f", "copied", "renamed/kept"):
         assert origin(found[path]) == [("created", "u2", "command", "main")]
+
+
+MAPS = """
+import mmap, os, sys
+os.mkfifo("/tmp/steps")
+f = open("mapped", "r+b")
+page = mmap.mmap(f.fileno(), 4)
+open("/tmp/ready", "w").close()
+while True:
+    for line in open("/tmp/steps"):
+        page[:] = line[:4].encode()
+        open("/tmp/" + line[:4], "w").close()
+"""
+
+
+@pytest.mark.parametrize("mode", ["copy", "overlay"])
+async def test_repeated_writes_through_a_memory_map_are_recorded(tmp_path: Path, mode: str) -> None:
+    """Only the first write to a page changes the time stamps of the file."""
+    async with serving(tmp_path / "home", workspace__mode=mode) as server:
+        repo = repository(tmp_path / "repo", {"maps.py": MAPS, "mapped": "none"})
+        session_id = await opened(server, repository=str(repo))
+        ask = server.host.call
+        await ask(session_id, requests.RunCommand("python3 maps.py", "mapping", yield_s=0.05), by="u2")
+        await ask(session_id, requests.RunCommand("until [ -e /tmp/ready ]; do sleep 0.02; done"), by="u1")
+        for word in ("one ", "two ", "last"):
+            write = f"echo '{word}' > /tmp/steps; until [ -e '/tmp/{word}' ]; do sleep 0.02; done"
+            await ask(session_id, requests.RunCommand(write), by="u1")
+            await all_wait(server, session_id, commands=1)
+            await ask(session_id, requests.TakeSnapshot("now"), by="u1")  # now its time stamps are settled
+        changes = [each for each in await logged(server, session_id) if isinstance(each, FileChanged)]
+    found = [each for each in changes if each.path == "mapped"]
+    assert [each.after for each in found] == [sha("one "), sha("two "), sha("last")]
+    assert all(each.by == "u2" or "u2" in each.possible_authors for each in found)

@@ -141,7 +141,7 @@ async def test_a_pause_holds_a_run_until_it_may_go_on(tmp_path: Path) -> None:
         assert [run.outcome for run in await sessions.runs(server.services, who, session.id)] == ["done"]
 
 
-async def test_what_is_said_meanwhile_is_heard_by_the_run(tmp_path: Path) -> None:
+async def test_a_message_during_a_run_reaches_the_run(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [call("bash", command="sleep 1"), FINISH, {"text": "Tabs it is."}])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
@@ -176,7 +176,7 @@ async def test_undo_takes_back_files_and_conversation(tmp_path: Path) -> None:
         assert b"lower()" in content.data  # the model was asked from the beginning again
 
 
-async def test_undo_does_not_remove_what_others_have_changed_unless_told_to(tmp_path: Path) -> None:
+async def test_undo_does_not_remove_what_others_have_changed_unless_asked_to(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [FIX, FINISH])
     repo = repository(tmp_path / "repo")
     async with serving(tmp_path / "home") as server:
@@ -292,7 +292,7 @@ async def eventually_taken(server: Server, session_id: SessionId) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_who_is_not_used_is_parked_and_woken_by_the_next_use(tmp_path: Path) -> None:
+async def test_an_unused_session_is_parked_and_woken_by_the_next_use(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
         session = await sessions.create(server.services, who, NewSession())
@@ -304,6 +304,27 @@ async def test_who_is_not_used_is_parked_and_woken_by_the_next_use(tmp_path: Pat
         assert server.host.jails == 0  # type: ignore[attr-defined]
         assert (await server.host.call(session.id, requests.RunCommand("cat kept"))).stdout == "yes"
         await until(server, session.id, "session.woken", after=len(events))
+
+
+async def test_a_server_in_a_terminal_that_nobody_watches_keeps_running(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", sessions__idle_s=1) as server:
+        who = await owner(server)
+        session = await sessions.create(server.services, who, NewSession())
+        await state(server, who, session.id, "idle")
+        opened = await server.host.call(session.id, requests.OpenTerminal(), by=who.user.id)
+        async with server.host.terminal(session.id, opened.id, by=who.user.id) as viewer:
+            await viewer.write(b"python3 -m http.server\n")
+            async with asyncio.timeout(DEADLINE_S):
+                async for _, data in viewer:
+                    if b"Serving HTTP" in data:
+                        break
+        await asyncio.sleep(2.5)  # longer than an unused session stays open
+        assert [each.ended for each in await server.host.call(session.id, requests.ListTerminals())] == [
+            False
+        ]
+        async with server.host.terminal(session.id, opened.id, by=who.user.id) as viewer:
+            await viewer.write(b"\x03")
+        await until(server, session.id, "session.parked")
 
 
 async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None:
@@ -473,7 +494,7 @@ async def test_nobody_agrees_to_what_nobody_has_asked(tmp_path: Path) -> None:
         await sessions.give(server.services, who, session_id, inputs.Cancel())
 
 
-async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) -> None:
+async def test_a_request_to_stop_does_not_wait_behind_others(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
     async with serving(tmp_path / "home") as server:
         who, session_id, _ = await careful(server, model)
@@ -578,7 +599,7 @@ async def test_what_reads_deliveries_ends_also_when_one_is_over_at_that_moment(t
         for turns in range(6):
             running = asyncio.ensure_future(server.triggers.run())
             await asyncio.sleep(0.05)
-            server.triggers._bell.set()
+            server.triggers._wakeup.set()
             for _ in range(turns):
                 await asyncio.sleep(0)
             running.cancel()

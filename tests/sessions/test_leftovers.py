@@ -1,4 +1,4 @@
-"""What a server that was killed had begun is taken up or removed by the next one."""
+"""Unfinished work of a killed server is resumed or removed by the next one."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Ports, from what the kernel says and from what a jail may make of it."""
+"""Listening ports from the kernel's tables, also when a jail tampers with them."""
 
 from hutch.sessions.listening_ports import ports_in
 
@@ -11,7 +11,7 @@ TCP = b"""\
 TCP6 = b"   0: 00000000000000000000000000000000:0BB8 00000000000000000000000000000000:0000 0A 0 0 0\n"
 
 
-def test_those_who_listen_are_told_in_order() -> None:
+def test_listening_ports_are_listed_in_order() -> None:
     assert ports_in(TCP + TCP6) == [22, 3000, 8080]
 
 

@@ -1,12 +1,14 @@
-"""A session in this process: what is begun with its jail is finished."""
+"""A session in this process: work that was begun in its jail is finished."""
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from hutch.domain.events import RunEnded, SessionParked
+from hutch.domain.events import Event, RunEnded, SessionParked
+from hutch.domain.inputs import Prompt
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.sessions import requests
@@ -26,7 +28,7 @@ async def test_a_jail_that_is_being_parked_is_closed_also_when_that_is_cancelled
         await state(server, who, session.id, "idle")
         live = server.host._lives[session.id]  # type: ignore[attr-defined]
         warden = Path(f"/proc/{live.sandbox.jail.warden_pid}")
-        # What a command has told is on its way into the log: parking waits for that first.
+        # The events of a command are on their way into the log: parking waits for them first.
         await server.host.call(session.id, requests.RunCommand("true"))
         parking = asyncio.ensure_future(live.park(reason="a test"))
         for _ in range(steps):
@@ -43,6 +45,16 @@ async def test_a_jail_that_is_being_parked_is_closed_also_when_that_is_cancelled
         parked = (await until(server, session.id, "session.parked"))[-1]
         assert isinstance(parked, SessionParked) and parked.snapshot
         await server.host.call(session.id, requests.RunCommand("true"))
+
+
+async def test_a_session_that_is_parked_at_the_end_names_no_server(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:  # a command without a server uses the same host
+        who = await owner(server)
+        session = await sessions.create(server.services, who, NewSession())
+        await state(server, who, session.id, "idle")
+    async with serving(tmp_path / "home") as server:
+        parked = (await until(server, session.id, "session.parked"))[-1]
+        assert isinstance(parked, SessionParked) and parked.reason == "Hutch was stopped"
 
 
 async def test_a_run_that_is_cancelled_while_its_end_is_written_ends_once(tmp_path: Path) -> None:
@@ -73,3 +85,24 @@ async def test_a_run_that_is_cancelled_while_its_end_is_written_ends_once(tmp_pa
         entries = await server.log.read(session.id)
         assert [e.event for e in entries if isinstance(e.event, RunEnded)] == ended
         assert ended[0].outcome == "done"
+
+
+async def test_a_run_whose_log_is_erased_as_it_ends_keeps_its_outcome(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [{"text": "That is all."}])
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.services, who, NewSession(model=model))
+        await state(server, who, session.id, "idle")
+
+        async def erase(events: Sequence[Event]) -> None:
+            if any(isinstance(event, RunEnded) for event in events):
+                await server.log.erase(session.id, None, reason="a secret")
+
+        server.host._lives[session.id].recorder.listeners.append(erase)  # type: ignore[attr-defined]
+        await sessions.give(server.services, who, session.id, Prompt(text="Say it."))
+        await until(server, session.id, "run.ended")
+        await state(server, who, session.id, "idle")
+        entries = await server.log.read(session.id)
+        found = await sessions.runs(server.services, who, session.id)
+    assert [(run.state, run.outcome) for run in found if run.kind == "prompt"] == [("ended", "done")]
+    assert [entry.event.type for entry in entries].count("run.ended") == 1

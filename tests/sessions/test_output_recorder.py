@@ -1,4 +1,4 @@
-"""What is printed, on its way into the log: secrets in pieces, pauses, many streams."""
+"""Printed output on its way into the log: secrets in pieces, pauses, many streams."""
 
 import asyncio
 import time
@@ -8,8 +8,8 @@ import pytest
 
 from hutch.domain.events import Event, TerminalPrinted
 from hutch.domain.redaction import Redactor
+from hutch.sessions.output_log_filter import BURST_BYTES, END_BYTES, MAX_ENDS_BYTES, STEADY_BYTES_S
 from hutch.sessions.output_recorder import MAX_QUIET, OutputRecorder
-from hutch.sessions.output_stream import BURST_BYTES, END_BYTES, MAX_ENDS_BYTES, STEADY_BYTES_S
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -19,7 +19,7 @@ KEY = "sk-ant-api03-" + "abcdefghij" * 3
 
 
 class Log:
-    """Keeps what is appended."""
+    """Stores appended events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -47,7 +47,7 @@ async def log() -> AsyncIterator[Log]:
 
 
 async def quiet(log: Log) -> None:
-    """Print nothing until what was held back for more has been shown."""
+    """Print nothing until the buffered text has been shown."""
     async with asyncio.timeout(DEADLINE_S):
         while any(source.held for source in log.output_recorder._sources.values()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -68,7 +68,7 @@ async def test_a_secret_in_two_halves_with_a_pause_between_is_not_whole(
 
 
 @pytest.mark.parametrize("secret", [VALUE, KEY])
-async def test_a_secret_that_comes_letter_by_letter_shows_its_first_letters_at_most(
+async def test_a_secret_that_comes_in_single_characters_shows_only_its_first_ones(
     log: Log, secret: str
 ) -> None:
     for letter in secret:
@@ -104,7 +104,7 @@ async def test_what_is_held_back_is_shown_at_the_end(log: Log) -> None:
     assert log.text() == "sk-and nothing else, then sk-an"
 
 
-async def test_streams_do_not_mix_and_half_a_letter_waits_for_its_rest(log: Log) -> None:
+async def test_streams_do_not_mix_and_an_incomplete_character_waits_for_its_rest(log: Log) -> None:
     log.add("ü".encode()[:1], "1")
     log.add(VALUE[:10], "2")
     await log.output_recorder.flush()

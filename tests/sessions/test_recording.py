@@ -1,4 +1,4 @@
-"""What was answered is in the log, and what could not be recorded is refused or named there."""
+"""Every acknowledged action is in the log; unrecordable ones are refused or named there."""
 
 import asyncio
 import os
@@ -55,7 +55,7 @@ def _wal(place: Path) -> int:
 
 
 async def _killed(home: Path) -> tuple[SessionId, list[str]]:
-    """What a server had answered when it was killed."""
+    """The responses of a server until it was killed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.sessions.command_victim", str(home), stdout=subprocess.PIPE
     )
@@ -148,9 +148,9 @@ async def test_what_happened_and_could_not_be_recorded_is_named_before_anything_
         result = await server.host.call(session_id, requests.RunCommand(command, yield_s=0.0))
         seq = (await server.log.head(session_id)).seq
         with files_no_longer_than(_wal(tmp_path)):
-            async with server.host.sandbox(session_id) as desk:
-                (desk.workspace.place.directory / "go").touch()
-                await desk.shells.background.get(result.id or "").wait(60)
+            async with server.host.sandbox(session_id) as sandbox:
+                (sandbox.workspace.place.directory / "go").touch()
+                await sandbox.shells.background.get(result.id or "").wait(60)
             shown = await server.host.call(session_id, requests.ReadCommand(result.id or ""))
             assert shown.text == "unseen\n"
             with pytest.raises(HutchError):

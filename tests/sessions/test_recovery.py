@@ -24,6 +24,7 @@ from hutch.domain.events import (
     RunEnded,
     RunQueued,
     RunStarted,
+    SessionParked,
     ToolReturned,
 )
 from hutch.domain.ids import SessionId
@@ -32,9 +33,11 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
+from hutch.sessions.input_processing import DROPPED
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.run_cancellation import CANCELLED, abandon
+from hutch.sessions.waiting_run_cancellation import CANCELLED, abandon
 from hutch.store.run_queue import Runs
+from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
@@ -83,8 +86,8 @@ async def _check(server: Server, who: Caller, session_id: SessionId, acknowledge
     while page := await server.log.read(session_id, after=len(events)):
         events += [entry.event for entry in page]
     seen = {event.input for event in events if isinstance(event, InputProcessed | MessageSent)}
-    heard = Counter(event.input for event in events if isinstance(event, MessageSent) and event.input)
-    assert all(count == 1 for count in heard.values())
+    received = Counter(event.input for event in events if isinstance(event, MessageSent) and event.input)
+    assert all(count == 1 for count in received.values())
     queued = Counter(event.run_id for event in events if isinstance(event, RunQueued))
     started = Counter(event.run_id for event in events if isinstance(event, RunStarted))
     ended = Counter(event.run_id for event in events if isinstance(event, RunEnded))
@@ -94,9 +97,11 @@ async def _check(server: Server, who: Caller, session_id: SessionId, acknowledge
     assert all(count == 1 for count in returned.values())
     rows = await sessions.runs(server.services, who, session_id, limit=1000)
     texts = [each.prompt for each in rows] + [e.text for e in events if isinstance(e, MessageSent)]
+    # A cancelled run drops the messages that it did not get, and the log says so.
+    dropped = {e.input for e in events if isinstance(e, InputProcessed) and e.refused == DROPPED}
     for seq, body in acknowledged.items():
         if "text" in body:
-            assert texts.count(body["text"]) == 1, body
+            assert texts.count(body["text"]) == (0 if seq in dropped else 1), body
         else:
             assert seq in seen, body
 
@@ -148,6 +153,18 @@ async def test_a_session_whose_last_run_was_given_up_when_the_server_was_killed_
         assert (await server.host.call(session.id, requests.RunCommand("echo here"))).stdout == "here\n"
 
 
+async def test_a_session_that_a_killed_server_left_is_parked_with_that_reason(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.services, who, NewSession())
+        await state(server, who, session.id, "idle")
+    async with serving(tmp_path / "home") as server:
+        await Sessions(server.rows).set(session.id, state="idle")  # as a killed server leaves it
+    async with serving(tmp_path / "home") as server:
+        last = (await server.log.read(session.id))[-1].event
+    assert last == SessionParked(reason="the server ended without a shutdown")
+
+
 async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
@@ -165,7 +182,7 @@ async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
         assert events[-1].reason == "its jail was lost"  # type: ignore[attr-defined]
 
 
-async def test_a_message_that_is_heard_while_the_run_is_cancelled_is_no_prompt_too(tmp_path: Path) -> None:
+async def test_a_message_received_while_the_run_is_cancelled_is_no_prompt_too(tmp_path: Path) -> None:
     model = cassette(
         tmp_path / "c.json",
         [{"delay_s": 1.0, **call("bash", command="true")}, {"text": "Late.", "delay_s": 600}],
@@ -177,7 +194,7 @@ async def test_a_message_that_is_heard_while_the_run_is_cancelled_is_no_prompt_t
 
         def block(_: SessionId, events: Sequence[Event], *rest: object) -> None:
             if any(event.type == "tool.returned" for event in events):
-                blocking.execute("BEGIN IMMEDIATE")  # the next to write waits: what is heard
+                blocking.execute("BEGIN IMMEDIATE")  # the next to write waits: what is received
                 blocked.set()
 
         server.log.listeners.append(block)

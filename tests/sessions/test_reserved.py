@@ -89,7 +89,7 @@ async def test_a_run_of_an_ended_session_cannot_be_resumed(tmp_path: Path) -> No
             await run_resumption.resume(server.services, who, ended.run_id)
 
 
-async def test_a_command_hears_that_nothing_can_be_recorded(tmp_path: Path) -> None:
+async def test_a_command_fails_when_nothing_can_be_recorded(tmp_path: Path) -> None:
     """A server tries again, for as long as its disk is full; nobody waits that long for a command."""
     home = tmp_path / "home"
     waits = call("bash", command="until [ -e go ]; do sleep 0.05; done", timeout_s=400)
@@ -101,8 +101,8 @@ async def test_a_command_hears_that_nothing_can_be_recorded(tmp_path: Path) -> N
         made = await sessions.create(local.services, local.caller, new)
         await until(local, made.id, "tool.called")
         with files_no_longer_than((home / "data" / "hutch.db-wal").stat().st_size):
-            async with local.host.sandbox(made.id) as desk:
-                (desk.workspace.place.directory / "go").touch()
+            async with local.host.sandbox(made.id) as sandbox:
+                (sandbox.workspace.place.directory / "go").touch()
             for _ in range(2):  # also for a follower who comes later
                 seen = []
                 with pytest.raises(Unavailable, match=r"hutch\.db does not work"):

@@ -1,8 +1,8 @@
-"""What is told of a run that is given up when it has done its work already."""
+"""The outcome of a run that is cancelled when it has already done its work."""
 
 from hutch.domain.events import DeliveryEnded, Entry, Event, RunEnded
 from hutch.domain.ids import SessionId
-from hutch.sessions.run_cancellation import CANCELLED, OVER, first_end, undelivered
+from hutch.sessions.waiting_run_cancellation import CANCELLED, OVER, first_end, undelivered
 
 FAILED = DeliveryEnded(run_id="run_1", outcome="failed", reason="The tests fail.", failing=True)
 
@@ -11,7 +11,7 @@ def entries(*events: Event) -> list[Entry]:
     return [Entry(SessionId("ses_1"), seq, 0, event, "") for seq, event in enumerate(events, 1)]
 
 
-def test_that_its_tests_fail_is_told_on_however_often_it_is_given_up() -> None:
+def test_failing_tests_stay_reported_however_often_a_run_is_cancelled() -> None:
     first = undelivered(entries(FAILED), "run_1", CANCELLED)
     assert (first.outcome, first.failing, first.cancelled) == ("failed", True, True)
     assert first.reason == "It was cancelled before it was delivered. The tests fail."
@@ -19,7 +19,7 @@ def test_that_its_tests_fail_is_told_on_however_often_it_is_given_up() -> None:
     assert again.reason == "The session was ended before it was delivered. The tests fail."
 
 
-def test_another_reason_is_not_told_on() -> None:
+def test_another_reason_is_not_kept() -> None:
     down = DeliveryEnded(run_id="run_1", outcome="failed", reason="GitHub is down.")
     for before in ((), (down,), (FAILED, down), (FAILED.model_copy(update={"run_id": "run_2"}),)):
         result = undelivered(entries(*before), "run_1", CANCELLED)

@@ -13,7 +13,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.gateway.context import Server
-from hutch.sessions.requests import CloseTerminal, OpenTerminal, RunCommand, TerminalProgram
+from hutch.sessions.requests import CloseTerminal, OpenTerminal, RunCommand, TakeSnapshot, TerminalProgram
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import owner, serving, state, until
 
@@ -21,6 +21,9 @@ pytestmark = pytest.mark.anyio
 
 SHELLS: tuple[TerminalProgram, ...] = ("bash", "zsh", "sh")
 PROMPT = "133;B"
+PRINT_KEY = (
+    "echo \"${__hutch_key-$PS1}\" | sed 's/.*hutch=//; s/;.*//'"  # prints the key of the shell's marks
+)
 ADA, BEN = "usr_ada", "usr_ben"
 
 
@@ -44,6 +47,12 @@ class Typist:
                 viewer.acknowledge(len(data))
                 if re.search(shown.encode(), self.seen[start:], re.DOTALL):
                     return
+
+    async def learn_key(self) -> bytes:
+        """The key of the shell's marks, which only code in the shell itself can print."""
+        await self.type(f"{PRINT_KEY} | sed 's/./&_/g'\n", rf"([0-9a-f]_){{32}}\r\n.*{PROMPT}")
+        [found] = re.findall(rb"(?:[0-9a-f]_){32}", self.seen)
+        return bytes(found.replace(b"_", b""))
 
     async def close(self) -> list[Event]:
         """Close the terminal; all events of the session."""
@@ -96,6 +105,31 @@ async def test_each_command_is_an_event_with_the_user_who_typed_it(
     ]
 
 
+READS = "read x; echo g''ot:$x; until test -e go; do sleep 0.02; done"
+
+
+@pytest.mark.parametrize(("ahead", "author"), [(ADA, ""), (BEN, BEN)])
+@pytest.mark.parametrize("program", SHELLS)
+async def test_an_answer_to_a_program_is_not_taken_for_the_line_of_another_user(
+    tmp_path: Path, program: TerminalProgram, ahead: str, author: str
+) -> None:
+    """Which of two equal lines the program has read is not known, so the command has no author."""
+    async with terminal(tmp_path, program) as at:
+        await at.type("", PROMPT)
+        await at.type(f"{READS}\n", r"done.*\n")
+        await at.type("echo h''i\n", "got:echo h''i\r\n", by=BEN)  # the answer
+        await at.type("echo h''i\n", "echo h''i\r\n", by=ahead)
+        await at.server.host.call(at.session_id, RunCommand("touch go"))
+        await at.type("", rf"hi\r\n.*{PROMPT}")
+        await at.type("echo la''st\n", rf"last\r\n.*{PROMPT}")
+        events = await at.close()
+    assert [each for each in commands(events) if each[0] == "start"] == [
+        ("start", READS, "/workspace", ADA),
+        ("start", "echo h''i", "/workspace", author),
+        ("start", "echo la''st", "/workspace", ADA),
+    ]
+
+
 @pytest.mark.parametrize("program", SHELLS)
 async def test_a_program_that_prints_marks_reports_no_command(
     tmp_path: Path, program: TerminalProgram
@@ -125,11 +159,13 @@ cat /run/hutch/shell/* ~/.* 2> /dev/null
 
 
 @pytest.mark.parametrize("program", SHELLS)
-async def test_the_key_is_in_no_environment_file_or_log(tmp_path: Path, program: TerminalProgram) -> None:
+async def test_the_key_is_in_no_environment_file_log_or_view(
+    tmp_path: Path, program: TerminalProgram
+) -> None:
     async with terminal(tmp_path, program) as at:
         await at.type("", PROMPT)
         await at.type("echo one-$((1 + 1))\n", rf"one-2\r\n.*{PROMPT}")
-        [key] = set(re.findall(rb"hutch=([0-9a-f]{32})", at.seen))
+        key = await at.learn_key()
         found = await at.server.host.call(at.session_id, RunCommand(STEAL))
         await at.type("env; echo two-$((2 + 2))\n", rf"two-4\r\n.*{PROMPT}")
         events = await at.close()
@@ -137,7 +173,8 @@ async def test_the_key_is_in_no_environment_file_or_log(tmp_path: Path, program:
     assert key.decode() not in found.stdout
     assert key.decode() not in "".join(str(event) for event in events)
     shown = re.sub(rb"\x1b\].*?(\x07|\x1b\\)", b"", at.seen)
-    assert key not in shown and b"HUTCH_" not in shown and b"/run/hutch" not in shown
+    assert key not in at.seen and b"hutch=" + 32 * b"*" in at.seen
+    assert b"HUTCH_" not in shown and b"/run/hutch" not in shown
 
 
 async def test_output_of_a_command_is_between_its_start_and_its_end(tmp_path: Path) -> None:
@@ -189,7 +226,11 @@ async def test_sh_commands_are_the_lines_that_were_typed(tmp_path: Path) -> None
         await at.type("echo oops\x7f\x7f\x7f\x7fone-$((1 + 1))\n\n", rf"one-2\r\n.*{PROMPT}.*{PROMPT}")
         await at.type("for i in 1 2\n", "k=s")
         await at.type("do echo $i; done\n", rf"\n2\r\n.*{PROMPT}")
+        await at.type("for i in 3 4\ndo\necho $i\ndone\n", rf"\n4\r\n.*{PROMPT}")  # pasted
+        await at.type("sleep 0.5\ncat <<E\na\n\nb\nE\n", rf"\na\r\n\r\nb\r\n.*{PROMPT}")
+        await asyncio.sleep(0.3)  # a prompt is shown a moment before its mark: a line in between is typed ahead
         await at.type("cat\n", "cat\r\n")
+        await asyncio.sleep(0.3)
         await at.type("in-program\n", r"in-program\r\nin-program\r\n", by=BEN)
         await at.type("\x04", PROMPT)
         await at.type("sleep 0.5\necho ahead-$((1 + 1))\n", rf"ahead-2\r\n.*{PROMPT}")
@@ -200,12 +241,45 @@ async def test_sh_commands_are_the_lines_that_were_typed(tmp_path: Path) -> None
         ("end", "echo one-$((1 + 1))", "0", ADA),
         ("start", "for i in 1 2", "/workspace", ADA),
         ("end", "for i in 1 2\ndo echo $i; done", "0", ADA),
+        ("start", "for i in 3 4", "/workspace", ADA),
+        ("end", "for i in 3 4\ndo\necho $i\ndone", "0", ADA),
+        ("start", "sleep 0.5", "/workspace", ADA),
+        ("end", "sleep 0.5", "0", ADA),
+        ("start", "cat <<E", "/workspace", ADA),
+        ("end", "cat <<E\na\n\nb\nE", "0", ADA),
         ("start", "cat", "/workspace", ADA),
         ("end", "cat", "0", ADA),
         ("start", "sleep 0.5", "/workspace", ADA),
         ("end", "sleep 0.5", "0", ADA),
         ("start", "echo ahead-$((1 + 1))", "/workspace", ADA),
         ("end", "echo ahead-$((1 + 1))", "0", ADA),
+    ]
+
+
+@pytest.mark.parametrize("program", SHELLS)
+async def test_every_event_of_a_terminal_names_its_author(tmp_path: Path, program: TerminalProgram) -> None:
+    async with terminal(tmp_path, program) as at:
+        await at.type("", PROMPT)
+        watched = at.server.host.terminal(at.session_id, at.terminal, by=BEN)
+        async with watched as viewer:
+            viewer.resize(90, 20)
+        await at.type("for i in 1 2\ndo\necho $i\ndone\n", rf"\n2\r\n.*{PROMPT}")
+        await at.server.host.call(at.session_id, TakeSnapshot("mine"), by=BEN)
+        await at.type("sleep 1000 &\n", PROMPT)
+        await until(at.server, at.session_id, "jobs.detached")
+        await at.server.host.call(at.session_id, CloseTerminal(at.terminal), by=BEN)
+        events = await until(at.server, at.session_id, "jobs.ended")
+    authors = [
+        (event.type, getattr(event, "by", ""))
+        for event in events
+        if event.type.startswith(("terminal.resized", "terminal.ended", "jobs", "snapshot"))
+    ]
+    assert authors == [
+        ("terminal.resized", BEN),
+        ("snapshot.taken", BEN),
+        ("jobs.detached", ADA),  # and none after the commands before: these left nothing
+        ("terminal.ended", BEN),
+        ("jobs.ended", ""),
     ]
 
 
@@ -220,7 +294,7 @@ async def test_jobs_interrupts_and_other_shells_work_as_usual(
         await at.type("", PROMPT)
         await at.type(f"{SLEEP}\n", r"\n.*2\r\n")
         await at.type("\x1a", rf"(Stopped|suspended).*{PROMPT}")
-        await at.type("kill %1; wait; echo gone\n", rf"\ngone\r\n.*{PROMPT}")
+        await at.type("kill %1; wait; echo gone\n", rf"[^ ]gone\r\n.*{PROMPT}")
         await at.type("half a line\x03", PROMPT)
         await at.type(f"{SLEEP}\n", r"\n.*2\r\n")
         await at.type("\x03", rf"133;D;130.*{PROMPT}")

@@ -1,10 +1,14 @@
 """Text that users type in terminals, in the log: passwords are only counted."""
 
+import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
 from hutch.domain.events import Event, TerminalPrinted, TerminalTyped
+from hutch.sessions.output_recorder import QUIET_DELAY_S
+from hutch.sessions.requests import TerminalProgram
 from tests.sessions.test_terminal_commands import ADA, BEN, PROMPT, commands, terminal
 
 pytestmark = pytest.mark.anyio
@@ -69,3 +73,36 @@ async def test_a_flood_of_output_does_not_hide_what_is_typed(tmp_path: Path) -> 
     text = "".join(event.text for event in events if isinstance(event, TerminalTyped))
     assert text == "timeout 5 yes & cat > /dev/null\r" + "".join(f"line-{n}\r" for n in range(20)) + "\x04"
     assert any(event.skipped_bytes for event in events if isinstance(event, TerminalPrinted))
+
+
+SECRET = "corr3ct-h0rse-battery"
+
+
+@pytest.mark.parametrize("program", ["bash", "sh"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("corr3ct-h0rX\x7f", "se-battery"),
+        ("corr3ct-h0r", "XYZ\x7f\x7f\x7f", "se-battery"),
+        ("corX\x7fr3ct-h0rse-bat", "t", "eX\x7f", "ry"),
+        ("wrong-word\x17corr3ct-h0rse-", "b\x7fbattery"),
+    ],
+)
+async def test_a_secret_typed_with_mistakes_is_not_in_the_log(
+    tmp_path: Path, program: TerminalProgram, keys: tuple[str, ...]
+) -> None:
+    async with terminal(tmp_path, program) as at:
+        at.server.redactor.add_values([SECRET])
+        await at.type("", PROMPT)
+        await at.type("echo ", "echo ")
+        for part in keys:
+            await at.type(part, re.escape(part[-1]) if part[-1] != "\x7f" else "\x08")
+            await asyncio.sleep(QUIET_DELAY_S * 2)  # a pause, after which text is written
+        await at.type(" | tr a-z A-Z\r", rf"BATTERY\r\n.*{PROMPT}")
+        events = await at.close()
+    logged = "".join(str(event) for event in events)
+    assert not [SECRET[at : at + 5] for at in range(len(SECRET) - 4) if SECRET[at : at + 5] in logged]
+    assert "[redacted:secret]" in logged
+    assert [each[1] for each in commands(events) if each[0] == "start"] == [
+        "echo [redacted:secret] | tr a-z A-Z"
+    ]

@@ -1,4 +1,4 @@
-"""The tools of one session: what is added there is named, offered and used there, and nowhere else."""
+"""The tools of one session: an added tool is offered and used in that session only."""
 
 from pathlib import Path
 from typing import ClassVar

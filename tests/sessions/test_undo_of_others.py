@@ -46,7 +46,7 @@ async def test_what_a_command_in_the_background_changes_stays(tmp_path: Path) ->
         assert await stage.files() == ["mine.txt", "slug.py"]
 
 
-async def test_what_somebody_types_in_a_terminal_stays(tmp_path: Path) -> None:
+async def test_changes_typed_in_a_terminal_stay(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         stage = await Stage.waiting(server, tmp_path)
         await stage.type_in("echo mine > mine.txt; echo do''ne\n", "done")
@@ -55,7 +55,7 @@ async def test_what_somebody_types_in_a_terminal_stays(tmp_path: Path) -> None:
         assert set(await stage.files()) - {"late.txt"} == {"mine.txt", "slug.py"}
 
 
-async def test_what_somebody_restores_while_the_agent_works_stays(tmp_path: Path) -> None:
+async def test_files_restored_by_a_user_while_the_agent_works_stay(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         stage = await Stage.waiting(server, tmp_path, {"old.txt": "mine\n"})
         taken = await server.host.call(stage.id, requests.TakeSnapshot("mine"), by="usr_x")
@@ -125,7 +125,8 @@ async def test_a_job_that_ended_before_the_run_is_in_nobodys_way(tmp_path: Path)
         await stage.run(f"({JOB}) &")
         await until(server, stage.id, "jobs.detached")
         await stage.run(LET_WRITE, "2")
-        await until(server, stage.id, "jobs.ended")
+        first = await until(server, stage.id, "jobs.ended")
+        await until(server, stage.id, "jobs.ended", after=len(first))  # of their output, and of all jobs
         await stage.prompt()
         assert (await stage.undo()).files == ("agents.txt",)
         assert await stage.files() == ["go", "mine.txt"]
@@ -144,6 +145,21 @@ async def test_a_job_of_an_earlier_run_is_named(tmp_path: Path, bash: dict[str, 
         await stage.prompt()
         await stage.prompt()
         assert "mine.txt" in await refused(stage)
+
+
+async def test_a_job_of_an_earlier_run_that_only_waits_is_in_nobodys_way(tmp_path: Path) -> None:
+    script = [
+        call("bash", command="sleep 1000 & echo begun"),
+        call("bash", command="cat; sleep 1000", yield_s=0.1),
+        {"text": "Begun."},
+        call("bash", command="sleep 0.1; echo agent > agents.txt; sleep 0.1"),
+        {"text": "Done."},
+    ]
+    async with serving(tmp_path / "home", model=cassette(tmp_path / "c.json", script)) as server:
+        stage = await Stage.empty(server)
+        await stage.prompt()
+        await stage.prompt()
+        assert (await stage.undo()).files == ("agents.txt",)
 
 
 async def test_the_agents_own_jobs_do_not_hinder_an_undo(tmp_path: Path) -> None:
@@ -195,7 +211,7 @@ async def test_what_git_would_not_commit_stays_too(
         assert not set(AGENTS) & set(await stage.files())
 
 
-async def test_an_undo_of_a_commit_names_what_somebody_staged_since(tmp_path: Path) -> None:
+async def test_an_undo_of_a_commit_names_files_staged_since(tmp_path: Path) -> None:
     commits = f"{AUTHOR}; echo agent > agents.txt; git add .; git commit -qm agent"
     async with serving(tmp_path / "home") as server:
         stage = await Stage.after_run(server, tmp_path, call("bash", command=commits))
@@ -220,7 +236,7 @@ async def test_an_undo_of_a_commit_takes_back_the_branch_and_what_was_staged(tmp
 
 
 async def test_ignored_caches_do_not_hinder_an_undo(tmp_path: Path) -> None:
-    """Whoever runs the tests makes them; they are nobody's work."""
+    """Test runs create these files; they are no user's work."""
     cache = "mkdir -p __pycache__; echo {} > __pycache__/a.pyc"
     async with serving(tmp_path / "home") as server:
         stage = await Stage.after_run(

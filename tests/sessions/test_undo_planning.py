@@ -97,7 +97,25 @@ async def test_changes_of_others_are_kept_between_and_after() -> None:
             Reversal("a", ("1",), ("2",), is_clear=False),
             ("2",),
             "unclear",
-            {"merge": ("2",), "keep": ("2",), "discard": ("1",)},
+            {"merge": ("<2|1>",), "keep": ("2",), "discard": ("1",)},
+        ),
+        (
+            Reversal("a", ("1",), BINARY, is_clear=False),
+            BINARY,
+            "unclear",
+            {"merge": BINARY, "keep": BINARY, "discard": ("1",)},
+        ),
+        (
+            Reversal("a", None, ("2",), is_clear=False),
+            ("2",),
+            "unclear",
+            {"merge": ("2",), "keep": ("2",), "discard": None},
+        ),
+        (
+            Reversal("a", ("1",), None, is_clear=False),
+            None,
+            "unclear",
+            {"merge": ("1",), "keep": None, "discard": ("1",)},
         ),
         (
             Reversal("a", None, None, is_stored=False),

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.events import FileChanged, FilesChanged
+from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
 from hutch.sessions.undo_planning import Reversal
 from hutch.sessions.undo_reversals import Reversals, read_reversals
-from hutch.sessions.undo_target import Change, TargetChange, UndoTarget
 from hutch.sessions.undo_versions import is_work
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.path_versions import SnapshotVersions

@@ -1,14 +1,14 @@
-"""What an undo takes back, as the log has it."""
+"""The target of an undo, read from the log."""
 
 import pytest
 
 from hutch.domain import events
-from hutch.domain.author import AGENT
+from hutch.domain.event_author import AGENT
 from hutch.domain.events import Entry, Event, FileChanged
 from hutch.domain.ids import SessionId
+from hutch.sessions.changes_to_undo import UndoTarget, find_last_run
 from hutch.sessions.rewind_point import effective_entries
-from hutch.sessions.undo_step import find_step
-from hutch.sessions.undo_target import UndoTarget, find_last_run, later_authors
+from hutch.sessions.step_changes import find_step
 
 ADA, BOB = "usr_ada", "usr_bob"
 
@@ -151,19 +151,18 @@ def test_a_tool_call_has_the_changes_with_its_id() -> None:
     assert listed(find_step(log, 6)) == [("again", True)]
 
 
-def test_the_authors_of_later_changes_are_found() -> None:
+def test_a_command_that_was_alone_at_work_is_clear_beside_jobs_of_earlier_runs() -> None:
     log = entries(
-        changed("a", BOB, "request"),
         run(1),
-        changed("a", AGENT),
-        changed("a", ADA, "request"),
-        changed("b", ADA, "request"),
-        changed("a", cause="job", possible_authors=(ADA, BOB)),
-        changed("a", ADA, "undo"),
+        events.JobsDetached(shell="agent"),
+        ended(1),
+        run(2),
+        started("c1"),
+        changed("alone", AGENT, call_id="c1", alone=True),
+        changed("perhaps", AGENT, call_id="c1"),
+        changed("job", AGENT, "job", alone=True),
     )
-    target = find_last_run(log)
-    assert target is not None
-    assert later_authors(log, target) == {"a": [ADA, BOB]}
+    assert listed(find_last_run(log)) == [("alone", True), ("perhaps", False), ("job", False)]
 
 
 def test_redone_entries_count_again_in_their_order() -> None:

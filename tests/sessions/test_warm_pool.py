@@ -67,7 +67,7 @@ async def test_what_was_given_up_is_closed_before_the_end() -> None:
     assert made.done == ["open early", "close early"]
 
 
-async def test_who_is_cancelled_while_it_opens_leaves_nothing_open() -> None:
+async def test_a_caller_cancelled_while_a_jail_opens_leaves_nothing_open() -> None:
     made, pool = Opener(), WarmPool()
     pool.warm("a", made.sandbox("early"))
 
@@ -85,7 +85,7 @@ async def test_who_is_cancelled_while_it_opens_leaves_nothing_open() -> None:
     assert made.done in ([], ["open early", "close early"])
 
 
-async def test_why_it_could_not_be_opened_is_told_to_who_comes() -> None:
+async def test_the_reason_of_a_failed_opening_reaches_the_next_caller() -> None:
     made, pool = Opener(fails=True), WarmPool()
     made.may_go_on.set()
     pool.warm("a", made.sandbox("early"))

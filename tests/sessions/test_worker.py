@@ -1,4 +1,4 @@
-"""A run is seen to its end, whoever stops it at which moment."""
+"""A run ends properly, however and whenever it is stopped."""
 
 import asyncio
 import threading
@@ -60,7 +60,7 @@ async def queued(log: SqlLog) -> QueuedRun:
     return run
 
 
-async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_path: Path) -> None:
+async def test_a_run_stopped_while_its_end_is_recorded_is_recorded_all_the_same(tmp_path: Path) -> None:
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         held, run = Held(log), await queued(log)
         ways = HostCallbacks(held.prepare, held.open_sandbox, held.perform)
@@ -88,27 +88,31 @@ async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_p
         assert (await log.head(run.session_id)).ended
 
 
-async def test_who_is_stopped_right_after_it_was_claimed_is_not_forgotten(tmp_path: Path) -> None:
+async def test_a_run_stopped_right_after_it_was_claimed_is_not_lost(tmp_path: Path) -> None:
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         held, run = Held(log), await queued(log)
         held.go.set()
         ways = HostCallbacks(held.prepare, held.open_sandbox, held.perform)
         dependencies = HostDependencies(log, log, Redactor(), Channels(log), ways)
         live = LiveSession(run.session_id, dependencies)
-        stopped: list[asyncio.Future[bool]] = []
 
-        def live_of(session_id: SessionId) -> LiveSession:
-            stopped.append(asyncio.ensure_future(live.stop()))  # it is there before the run has begun
-            return live
+        async def stop_at_once(turns: int) -> None:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            while not await live.stop():  # noqa: ASYNC110 (as often as possible)
+                await asyncio.sleep(0)
 
+        stops = [asyncio.ensure_future(stop_at_once(turns)) for turns in range(3)]
         worker = Worker(
-            "w", Runs(log), live_of, lambda live: None, capacity=RunCapacity(1, 1), lease_ms=30_000
+            "w", Runs(log), lambda _: live, lambda live: None, capacity=RunCapacity(1, 1), lease_ms=30_000
         )
         worker.start()
         async with asyncio.timeout(DEADLINE_S):
-            while not stopped:  # noqa: ASYNC110 (a moment)
+            await asyncio.wait(stops, return_when=asyncio.FIRST_COMPLETED)
+            while live.working is not None:  # noqa: ASYNC110 (a moment)
                 await asyncio.sleep(0.01)
-            assert await stopped[0]
-        assert (live.run, live.working) == (None, None)
+        for each in stops:
+            each.cancel()
+        assert live.run is None
         await worker.close()
         assert (await Runs(log).get(run.id)).state == "ended"

@@ -1,6 +1,8 @@
 """A session with an agent and people at work, for tests of undo."""
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from hutch.domain.events import Event, FileChanged, QuestionAsked
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
+from hutch.edit.file_change import FileChange
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
+from hutch.workspace.change_observer import ChangeObserver
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, repository, state, until
 
@@ -28,27 +32,55 @@ JOB = "until [ -e go ]; do sleep 0.05; done; echo mine > mine.txt; touch /tmp/wr
 LET_WRITE = "touch go; until [ -e /tmp/written ]; do sleep 0.05; done"
 
 
+class Overwriting:
+    """Overwrites or removes each announced file before its snapshot, as another program could."""
+
+    def __init__(self, observer: ChangeObserver, tree: Path, texts: Mapping[str, str | None]) -> None:
+        self.observer, self.tree, self.texts = observer, tree, dict(texts)
+
+    def announce(self, changes: Sequence[FileChange]) -> None:
+        self.observer.announce(changes)
+        for path in {each.path for each in changes} & self.texts.keys():
+            text = self.texts.pop(path)
+            if text is None:
+                (self.tree / path).unlink()
+            else:
+                (self.tree / path).write_text(text)
+
+    def announce_restore(self, number: int, path: str) -> None:
+        self.observer.announce_restore(number, path)
+
+    def settle(self) -> None:
+        self.observer.settle()
+
+
 class Stage:
     """A session, and what people do in it."""
 
-    def __init__(self, server: Server, who: Caller, session: SessionId) -> None:
-        self.server, self.who, self.id = server, who, session
+    def __init__(self, server: Server, caller: Caller, session: SessionId) -> None:
+        self.server, self.caller, self.id = server, caller, session
 
     @classmethod
-    async def waiting(cls, server: Server, tmp_path: Path, files: dict[str, str] | None = None) -> "Stage":
-        """A session whose agent has written a file, and waits for an answer."""
-        who = await owner(server)
-        model = cassette(tmp_path / "c.json", SCRIPT)
+    async def waiting(
+        cls,
+        server: Server,
+        tmp_path: Path,
+        files: dict[str, str] | None = None,
+        script: Sequence[dict[str, Any]] = SCRIPT,
+    ) -> "Stage":
+        """A session whose agent waits for an answer, by default after it has written a file."""
+        caller = await owner(server)
+        model = cassette(tmp_path / "c.json", [*script, {"text": "Done.", "times": 9}])
         new = NewSession(repository=str(repository(tmp_path / "repo", files)), model=model, prompt="Write.")
-        stage = cls(server, who, (await sessions.create(server.services, who, new)).id)
+        stage = cls(server, caller, (await sessions.create(server.services, caller, new)).id)
         await stage.state("waiting")
         return stage
 
     @classmethod
     async def empty(cls, server: Server) -> "Stage":
         """A session without files and without a run; the model is a setting of the server."""
-        who = await owner(server)
-        stage = cls(server, who, (await sessions.create(server.services, who, NewSession())).id)
+        caller = await owner(server)
+        stage = cls(server, caller, (await sessions.create(server.services, caller, NewSession())).id)
         await stage.state("idle")
         return stage
 
@@ -57,16 +89,16 @@ class Stage:
         cls, server: Server, tmp_path: Path, *replies: dict[str, Any], files: dict[str, str] | None = None
     ) -> "Stage":
         """A session whose agent has worked on a repository."""
-        who = await owner(server)
+        caller = await owner(server)
         model = cassette(tmp_path / "c.json", [*replies, {"text": "Done."}, {"text": "More.", "times": 9}])
         new = NewSession(repository=str(repository(tmp_path / "repo", files)), model=model, prompt="Work.")
-        stage = cls(server, who, (await sessions.create(server.services, who, new)).id)
+        stage = cls(server, caller, (await sessions.create(server.services, caller, new)).id)
         await until(server, stage.id, "run.ended")
         await stage.state("idle")
         return stage
 
     async def state(self, *expected: str) -> None:
-        await state(self.server, self.who, self.id, *expected)
+        await state(self.server, self.caller, self.id, *expected)
 
     async def events(self) -> list[Event]:
         found: list[Event] = []
@@ -107,7 +139,7 @@ class Stage:
         return events
 
     async def give(self, asked: inputs.Input) -> None:
-        await sessions.give(self.server.services, self.who, self.id, asked)
+        await sessions.give(self.server.services, self.caller, self.id, asked)
 
     async def undo(self, asked: inputs.Undo | inputs.Redo | None = None) -> Any:
         """Undo, and wait for the event about it."""
@@ -124,6 +156,20 @@ class Stage:
 
     async def write(self, path: str, text: str, by: str = "usr_x") -> None:
         await self.server.host.call(self.id, requests.WriteFile(path, text.encode()), by=by)
+
+    @asynccontextmanager
+    async def overwriting(self, texts: Mapping[str, str | None]) -> AsyncIterator[None]:
+        """Overwrite files right after the next requests that change them; None removes a file."""
+        async with self.server.host.sandbox(self.id) as sandbox:
+            workspace = sandbox.workspace
+            assert workspace.observer is not None
+            observer = workspace.observer
+            tree = Path(f"/proc/self/fd/{workspace.mount.directory.fd}")
+            workspace.observer = Overwriting(observer, tree, texts)
+            try:
+                yield
+            finally:
+                workspace.observer = observer
 
     async def read(self, path: str) -> str | None:
         try:

@@ -1,4 +1,4 @@
-"""A server that is killed: gives itself work, and tells on its output what was acknowledged.
+"""A server that is killed: gives itself work, and prints what it acknowledged.
 
 `python -m tests.sessions.victim HOME CASSETTE SEED`
 """
@@ -17,7 +17,7 @@ from hutch.flows import sessions
 from tests.sessions.hosting import owner, serving
 
 
-def tell(**fact: object) -> None:
+def send(**fact: object) -> None:
     sys.stdout.write(json.dumps(fact) + "\n")
     sys.stdout.flush()
 
@@ -27,14 +27,14 @@ async def main(home: Path, model: str, seed: int) -> None:
     made: list[str] = []
     async with serving(home, sessions__runs=4, sessions__idle_s=1) as server:
         who = await owner(server)
-        tell(ready=True)
+        send(ready=True)
         for number in range(10_000):
             if len(made) < 6 or chance.random() < 0.2:
                 session = await sessions.create(
                     server.services, who, NewSession(model=model, prompt=f"Prompt {number}.")
                 )
                 made.append(session.id)
-                tell(session=session.id, prompts=1)
+                send(session=session.id, prompts=1)
             id = chance.choice(made)
             asked = chance.choice(
                 [
@@ -49,10 +49,10 @@ async def main(home: Path, model: str, seed: int) -> None:
                 given = await sessions.give(server.services, who, id, asked)
             except Conflict:
                 continue
-            tell(input=given.seq, of=id, body=json.loads(given.body))
+            send(input=given.seq, of=id, body=json.loads(given.body))
             await asyncio.sleep(chance.random() * 0.05)
 
 
 if __name__ == "__main__":
-    logs.configure("error")  # to standard error: what is told goes by standard output
+    logs.configure("error")  # to standard error: facts go to standard output
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

@@ -59,7 +59,7 @@ def work(place: Path, what: str, seed: int, pipe: int) -> None:
 
 
 def parse_lines(lines: list[bytes]) -> dict[int, str]:
-    """What must be there: all that was given out, but for what was about to be deleted."""
+    """The snapshots that must exist: all that were returned, except those about to be deleted."""
     there: dict[int, str] = {}
     for line in lines:
         if line.startswith(b"-"):
@@ -103,6 +103,7 @@ def check(place: Path, must: dict[int, str]) -> int:
 def main(place: Path, rounds: int, seed: int, what: str) -> None:
     rng = random.Random(seed)
     (place / "tree").mkdir(parents=True, exist_ok=True)
+    (place / "tree" / "first").write_bytes(b"no snapshot is empty, however soon its process is killed")
     must: dict[int, str] = {}
     for number in range(rounds):
         reading, writing = os.pipe()

@@ -1,4 +1,4 @@
-"""Workspaces on a base: what is known of it is not read again, and nothing is missed."""
+"""Workspaces on a base: known files are not read again, and no change is missed."""
 
 import os
 import shutil

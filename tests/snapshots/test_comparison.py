@@ -10,6 +10,7 @@ from hutch.forge.host_git import Git
 from hutch.snapshots.comparison import Change, changes, differences, patch
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.snapshots.storage import Snapshot
 from tests.snapshots.trees import discard, git
 
 GIT = Git({"PATH": os.defpath})
@@ -163,3 +164,29 @@ async def test_differences_are_all_there_is_in_an_order_that_can_be_carried_out(
     found = list(differences(storage.objects, storage.top(old), storage.top(new)))
     assert [each.path for each in found] == ["", ".git", ".git/x", "a/b/c", "a/b", "a", "d", "d/e"]
     assert list(differences(storage.objects, storage.top(old), storage.top(old))) == []
+
+
+@pytest.mark.parametrize("count", [20, 12_000], ids=["small", "large"])
+async def test_differences_of_a_directory_are_only_its_changed_entries(
+    snapshots: Snapshots, tree: Path, count: int
+) -> None:
+    (tree / ".gitignore").write_text("*.log\n")
+    for number in range(count):
+        (tree / f"a-file-with-a-long-name-{number:05}").touch()
+    (tree / "kept.log").write_text("kept")
+    (tree / "mode").touch()
+    (tree / "empty").mkdir()
+    old = take(snapshots, tree)
+    (tree / "a-file-with-a-long-name-00007").write_text("7")
+    (tree / "changed.log").write_text("new")
+    (tree / "empty/below").mkdir()
+    few = take(snapshots, tree)
+    (tree / "mode").chmod(0o600)
+    new = take(snapshots, tree)
+
+    def paths(before: Snapshot, after: Snapshot) -> list[str]:
+        tops = map(snapshots.storage.top, (before, after))
+        return [each.path for each in differences(snapshots.storage.objects, *tops)]
+
+    assert paths(old, few) == ["", "a-file-with-a-long-name-00007", "changed.log", "empty", "empty/below"]
+    assert paths(few, new) == ["", "mode"]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hutch.snapshots.disk_walk import stat_key
 from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.tree_layout import FILES, IGNORED, Leaf, OmittedEntry
-from hutch.snapshots.tree_walk import stat_key
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_space_for_ignored_files_is_counted(tree: Path) -> None:
 
 @pytest.mark.parametrize("large_bytes", [1 << 30, 10], ids=["small", "large"])
 def test_a_file_that_always_changes_is_stored_as_it_was_read(tree: Path, large_bytes: int) -> None:
-    """Whatever is stored has the name of what is stored, and what changed while it was read has no key."""
+    """Stored content is named by its own hash, and a file that changed while it was read has no key."""
     stop = threading.Event()
     path = tree / "file"
     path.write_bytes(b"x" * 50_000)

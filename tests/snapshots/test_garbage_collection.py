@@ -40,6 +40,22 @@ def fsck(snapshots: Snapshots) -> None:
     git("fsck", "--full", "--strict", cwd=snapshots.storage.git_dir)
 
 
+async def test_packs_that_a_killed_collection_left_without_an_index_are_removed(
+    snapshots: Snapshots, tree: Path
+) -> None:
+    for text in ("one", "two"):
+        (tree / "text").write_text(text)
+        take(snapshots, tree)
+    packs = snapshots.storage.git_dir / "objects/pack"
+    await collect(GIT, snapshots.storage)
+    [left] = packs.glob("*.pack")
+    for suffix in (".pack", ".rev", ".keep"):
+        (packs / f"pack-{'0' * 40}{suffix}").write_bytes(left.read_bytes())
+    await collect(GIT, snapshots.storage)
+    assert {path.name for path in packs.iterdir()} == {left.name, left.with_suffix(".idx").name}
+    assert b"".join(snapshots.read(1, "text")) == b"one"
+
+
 async def test_many_versions_of_a_file_take_little_space(snapshots: Snapshots, tree: Path) -> None:
     lines = [f"line {number} {random.Random(number).random()}\n" for number in range(500)]
     texts = []
@@ -98,7 +114,7 @@ async def test_content_that_returns_after_deletion_is_stored_again(snapshots: Sn
 
 
 async def test_all_may_be_deleted_and_the_next_is_whole(snapshots: Snapshots, tree: Path) -> None:
-    """What is not read again must still be stored."""
+    """Unchanged files are not read again, but must still be stored."""
     (tree / "same").write_text("same")
     take(snapshots, tree)
     await asyncio.sleep(0.05)

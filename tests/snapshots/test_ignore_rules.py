@@ -1,4 +1,4 @@
-"""What `.gitignore` files leave out, beside git itself."""
+"""Files that `.gitignore` excludes, compared with git itself."""
 
 import os
 import shutil

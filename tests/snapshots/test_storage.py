@@ -66,6 +66,18 @@ def test_a_name_lost_in_a_power_failure_was_never_returned(snapshots: Snapshots,
     assert [each.id for each in snapshots.list()] == [1, 3]
 
 
+def test_a_ref_whose_objects_are_lost_in_a_power_failure_is_dropped(snapshots: Snapshots, tree: Path) -> None:
+    first = take(snapshots, tree, "1")
+    packs = snapshots.storage.git_dir / "objects/pack"
+    before = set(packs.iterdir())
+    second = take(snapshots, tree, "2")
+    for path in set(packs.iterdir()) - before:
+        path.unlink()
+    again = Snapshots(snapshots.storage.own.parent)
+    assert again.list() == [first]
+    assert take(again, tree, "3").id == second.id
+
+
 def test_many_at_once_get_numbers_of_their_own(tmp_path: Path, tree: Path) -> None:
     def work(name: str) -> None:
         mine = Snapshots(tmp_path)

@@ -40,7 +40,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def git_takes(repository: Path, name: bytes, mode: int) -> bool:
-    """What git's own check of names says, with the protection of all file systems on."""
+    """The result of git's own check of names, with the protection of all file systems on."""
     for key in ("core.protectHFS", "core.protectNTFS"):
         git("config", key, "true", cwd=repository)
     ran = subprocess.run(

@@ -56,7 +56,7 @@ class Make:
 
 @dataclass(frozen=True)
 class Remove:
-    """Remove what is at a path, if anything."""
+    """Remove the file or directory at a path, if any."""
 
     path: str
 

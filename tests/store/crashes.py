@@ -3,7 +3,7 @@
 Each round forks a process that appends to several sessions at once, small events
 and blobs, from many callers, and tells through a pipe what was acknowledged. It
 is killed with SIGKILL in the middle. A second one then checks that every
-acknowledged event is there with the hash that was told, that all chains are
+acknowledged event is there with the hash that was returned, that all chains are
 whole, and that the log can be written on.
 """
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.record_archive import ZipMember, directory, header
+from hutch.store.record_zip_format import ZipMember, directory, header
 from hutch.store.record_zip_writer import write_record
 from hutch.store.signed_statements import Kind, Signer, Statement
 

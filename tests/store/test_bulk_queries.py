@@ -1,4 +1,4 @@
-"""What belongs to many sessions comes in one query, and to each what is its own."""
+"""One query reads the rows of many sessions, and assigns each row to its session."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from hutch.domain.events import SessionOpened
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import User
-from hutch.store.bulk_queries import BulkQueries
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import add_run
 from hutch.store.schema import changes, shares, users
+from hutch.store.session_bulk_queries import BulkQueries
 from hutch.store.sessions import add_session
 from hutch.store.shares import Share
 
@@ -64,7 +64,7 @@ async def test_the_newest_few_of_each_session(log: SqlLog) -> None:
     }
 
 
-async def test_shares_users_and_who_sees_what(log: SqlLog) -> None:
+async def test_shares_users_and_visibility(log: SqlLog) -> None:
     shared, hidden, own = await make(log, "bob"), await make(log, "bob"), await make(log, "ada")
     await share(log, shared.id, "ada")
     ids = [shared.id, hidden.id, own.id]

@@ -9,8 +9,8 @@ import pytest
 
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.store.changes import Changes
 from hutch.store.event_log import SqlLog
+from hutch.store.proposed_changes import Changes
 
 pytestmark = pytest.mark.anyio
 FIRST = Change(
@@ -90,7 +90,7 @@ async def test_a_change_ends_once(changes: Changes) -> None:
     assert [each.id for each in await changes.list(state="merged")] == ["chg_a1"]
 
 
-async def test_of_many_who_end_it_one_is_right(changes: Changes) -> None:
+async def test_of_many_concurrent_ends_one_succeeds(changes: Changes) -> None:
     ends = (changes.end(FIRST, "closed") for _ in range(8))
     said = await asyncio.gather(*ends, return_exceptions=True)
     assert sorted(str(type(each).__name__) for each in said) == ["Conflict"] * 7 + ["NoneType"]

@@ -18,7 +18,7 @@ YEARS_MS = 5 * 365 * 24 * 3600 * 1000
 
 
 class Times:
-    """The clocks of a machine, of which somebody sets the wall clock ahead."""
+    """The clocks of a machine whose wall clock is set ahead."""
 
     def __init__(self) -> None:
         self.ahead_ms = 0
@@ -34,7 +34,7 @@ async def test_wrong_guesses_are_not_forgiven(log: SqlLog) -> None:
     assert 0 < await attempts.begin([meter]) <= 1000
 
 
-async def test_a_login_of_somebody_else_logs_nobody_out_for_good(log: SqlLog) -> None:
+async def test_a_login_of_another_user_logs_nobody_out_for_good(log: SqlLog) -> None:
     times, users = Times(), Users(log)
     ada, bob = await users.add("ada", "owner"), await users.add("bob", "member")
     browsers = BrowserSessions(log, times.steady)
@@ -59,7 +59,7 @@ async def test_an_invite_is_not_lost(log: SqlLog) -> None:
     assert await links.redeem(secret, "invite") == link
 
 
-async def test_what_a_forge_told_is_still_known_and_waits(log: SqlLog) -> None:
+async def test_a_received_webhook_is_still_known_and_waits(log: SqlLog) -> None:
     times = Times()
     kept = WebhookInbox(log, times.steady)
     result = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", request="{}")

@@ -58,7 +58,7 @@ async def test_a_second_review_of_a_commit_takes_the_place_of_the_first(rows: Ro
     assert await bodies(rows) == ["mine", "two", "three"]
 
 
-async def test_a_run_gives_one_review_however_often_it_is_told(rows: Rows) -> None:
+async def test_a_run_gives_one_review_however_often_it_is_submitted(rows: Rows) -> None:
     reviews = Reviews(rows)
     await reviews.add(REVIEW, about(REVIEW, "one"))
     again = replace(REVIEW, id="rvw_2")

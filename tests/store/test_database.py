@@ -321,7 +321,7 @@ def test_a_second_server_on_one_data_directory_is_refused(tmp_path: Path) -> Non
 
 
 def test_opening_it_again_leaves_the_locks_of_this_process_alone(tmp_path: Path) -> None:
-    """Closing a descriptor of the file drops them all: others would believe that nobody else has it open."""
+    """Closing a descriptor of the file drops them all: others would believe that they alone have it open."""
     path, wal = tmp_path / "hutch.db", tmp_path / "hutch.db-wal"
     engine = open_database(path)
     held = engine.raw_connection()

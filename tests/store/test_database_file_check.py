@@ -14,7 +14,7 @@ import pytest
 from hutch.domain.errors import DataGone, Unavailable
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import new_session_id
-from hutch.store.database_file_check import DatabaseFiles
+from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log import SqlLog, open_log
 
 from .sql import sql
@@ -60,13 +60,13 @@ async def test_what_sqlite_and_other_processes_do_to_the_files_is_no_damage(
     """Checkpoints of all kinds, and a write-ahead file that grows, is begun again, cut and emptied."""
     database, looks = tmp_path / "hutch.db", 0
 
-    async def look() -> None:
+    async def poll() -> None:
         nonlocal looks
         while True:
             await asyncio.to_thread(log.database_files.check)
             looks += 1
 
-    looking = asyncio.ensure_future(look())
+    looking = asyncio.ensure_future(poll())
     while looks <= 100:  # as often as it takes on a busy machine
         for kind in ("PASSIVE", "FULL", "RESTART", "TRUNCATE", "TRUNCATE"):
             await fill(log)
@@ -86,12 +86,12 @@ def test_a_write_ahead_file_that_is_emptied_during_the_look_is_no_damage(tmp_pat
     database.execute("CREATE TABLE pages (page)")
     database_files, over = DatabaseFiles(tmp_path / "hutch.db", max_idle_wal_bytes=1 << 22), threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         while not over.is_set():
             database_files.check()
 
     with ThreadPoolExecutor(2) as lookers, closing(database):
-        looking = [lookers.submit(look) for _ in range(2)]
+        looking = [lookers.submit(poll) for _ in range(2)]
         for _ in range(400):
             database.execute("INSERT INTO pages VALUES (zeroblob(20000))")
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -35,7 +35,7 @@ from .sql import sql
 pytestmark = pytest.mark.anyio
 
 
-def said(text: str) -> MessageSent:
+def message_event(text: str) -> MessageSent:
     return MessageSent(author="agent", text=text)
 
 
@@ -80,7 +80,7 @@ async def test_processes_racing_on_one_session_cannot_fork_it(log: SqlLog, tmp_p
         racer.stdin.write("go\n")  # type: ignore[union-attr]
         racer.stdin.close()  # type: ignore[union-attr]
     for number in range(100):
-        await log.append(session_id, [said(f"d {number}")])
+        await log.append(session_id, [message_event(f"d {number}")])
     assert [await finished(racer) for racer in racers] == [0, 0, 0]
     for racer in racers:
         racer.stdout.close()  # type: ignore[union-attr]
@@ -121,12 +121,12 @@ async def test_a_follower_comes_to_an_end_when_the_log_is_closed(tmp_path: Path)
         await follows.wait()
     assert await asyncio.wait_for(follower, DEADLINE_S) == 1
     with pytest.raises(Conflict, match="closed"):
-        await log.append(session_id, [said("too late")])
+        await log.append(session_id, [message_event("too late")])
 
 
 async def test_an_unsigned_tail_is_signed_when_the_log_closes(tmp_path: Path) -> None:
     session_id = new_session_id()
-    for event in (SessionOpened(), said("more")):
+    for event in (SessionOpened(), message_event("more")):
         async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
             await log.append(session_id, [event])
     rows = sql(tmp_path / "hutch.db", "SELECT kind, seq FROM statements")
@@ -151,7 +151,9 @@ def bytes_under(directory: Path) -> bytes:
 async def test_an_erased_payload_leaves_no_bytes_on_disk(log: SqlLog, tmp_path: Path) -> None:
     session_id = new_session_id()
     small, large = "correct horse", "battery staple " * 5000
-    await log.append(session_id, [SessionOpened(), said(small), said(large), said("kept")])
+    await log.append(
+        session_id, [SessionOpened(), message_event(small), message_event(large), message_event("kept")]
+    )
     on_disk = bytes_under(tmp_path)
     assert small.encode() in on_disk and b"battery staple" in on_disk
     await log.erase(session_id, [2, 3], reason="test")
@@ -162,20 +164,23 @@ async def test_an_erased_payload_leaves_no_bytes_on_disk(log: SqlLog, tmp_path: 
 async def test_a_crash_between_erasing_and_deleting_the_blob_is_made_good(tmp_path: Path) -> None:
     session_id = new_session_id()
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
-        await log.append(session_id, [SessionOpened(), said("battery staple " * 5000)])
+        await log.append(session_id, [SessionOpened(), message_event("battery staple " * 5000)])
         (blob,) = [file for file in (tmp_path / "blobs").rglob("*") if file.is_file()]
         copy = blob.read_bytes()
         await log.erase(session_id, [2], reason="test")
     blob.write_bytes(copy)  # as if the deletion had not happened
     sql(tmp_path / "hutch.db", "INSERT INTO blob_deletions VALUES (?)", given=(blob.name,))
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
-        await log.append(session_id, [said("next")])
+        await log.append(session_id, [message_event("next")])
         assert not blob.exists()
 
 
 async def test_erasing_goes_on_when_the_caller_has_gone(log: SqlLog, tmp_path: Path) -> None:
     session_id = new_session_id()
-    await log.append(session_id, [SessionOpened(), said("battery staple"), said("battery staple " * 5000)])
+    await log.append(
+        session_id,
+        [SessionOpened(), message_event("battery staple"), message_event("battery staple " * 5000)],
+    )
     erasing = asyncio.create_task(log.erase(session_id, None, reason="test"))
     while await log.count_payloads(session_id) == 3:
         pass
@@ -189,7 +194,7 @@ async def test_erasing_goes_on_when_the_caller_has_gone(log: SqlLog, tmp_path: P
 
 async def test_what_an_export_kept_is_scrubbed_after_it(log: SqlLog, tmp_path: Path) -> None:
     session_id = new_session_id()
-    await log.append(session_id, [SessionOpened(), said("correct horse")])
+    await log.append(session_id, [SessionOpened(), message_event("correct horse")])
     async with log.evidence(session_id, WHOLE):
         await log.erase(session_id, [2], reason="test")
         assert b"correct horse" in bytes_under(tmp_path)
@@ -201,7 +206,9 @@ async def test_what_an_export_kept_is_scrubbed_after_it(log: SqlLog, tmp_path: P
 
 async def test_reading_while_payloads_are_erased_sees_each_whole_or_erased(log: SqlLog) -> None:
     session_id = new_session_id()
-    await log.append(session_id, [SessionOpened(), *(said(f"{number} " * 9000) for number in range(60))])
+    await log.append(
+        session_id, [SessionOpened(), *(message_event(f"{number} " * 9000) for number in range(60))]
+    )
 
     async def erase() -> None:
         for seq in range(2, 62):
@@ -226,7 +233,7 @@ async def entries_of(log: SqlLog, session_id: SessionId) -> AsyncIterator[Entry]
 
 async def test_a_session_that_was_erased_in_part_is_still_pruned(log: SqlLog) -> None:
     session_id = new_session_id()
-    await log.append(session_id, [SessionOpened(), said("one"), SessionEnded(outcome="done")])
+    await log.append(session_id, [SessionOpened(), message_event("one"), SessionEnded(outcome="done")])
     await log.erase(session_id, [1], reason="early")
     await asyncio.sleep(0.01)
     assert await prune(log, days=0, dry_run=True) == [Pruned(session_id, 2)]
@@ -236,7 +243,7 @@ async def test_a_session_that_was_erased_in_part_is_still_pruned(log: SqlLog) ->
 
 async def test_what_a_crash_left_beside_the_blobs_is_collected(log: SqlLog, tmp_path: Path) -> None:
     session_id = new_session_id()
-    await log.append(session_id, [SessionOpened(), said("x" * 50_000)])
+    await log.append(session_id, [SessionOpened(), message_event("x" * 50_000)])
     (named,) = [file for file in (tmp_path / "blobs").rglob("*") if file.is_file()]
     orphan, draft = named.with_name("0" * 64), named.with_name(f"{named.name}#1")
     for file in (orphan, draft, named):
@@ -268,7 +275,7 @@ async def test_a_blob_that_cannot_be_deleted_does_not_stop_the_log(tmp_path: Pat
     sql(tmp_path / "hutch.db", "INSERT INTO blob_deletions VALUES (?)", given=(name,))
     sql(tmp_path / "hutch.db", "DELETE FROM public_keys")
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
-        await log.append(session_id, [said("goes on")])
+        await log.append(session_id, [message_event("goes on")])
         async with log.evidence(session_id, WHOLE) as evidence:
             assert len(evidence.public_keys) == 1
         with pytest.raises(Unavailable):
@@ -282,7 +289,7 @@ async def test_a_live_session_exports_a_good_record(log: SqlLog, tmp_path: Path,
 
     async def write() -> None:
         while True:
-            await log.append(session_id, [said("busy")])
+            await log.append(session_id, [message_event("busy")])
 
     busy = [asyncio.create_task(write()) for _ in range(writers)]
     for number in range(25):
@@ -298,11 +305,11 @@ async def test_one_odd_call_hangs_nobody(log: SqlLog) -> None:
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
     async with asyncio.timeout(DEADLINE_S):
-        await log.append(session_id, (said(str(number)) for number in range(3)))  # type: ignore[arg-type]
+        await log.append(session_id, (message_event(str(number)) for number in range(3)))  # type: ignore[arg-type]
         for odd in (None, 7):
             with pytest.raises(TypeError):
                 await log.append(session_id, odd)  # type: ignore[arg-type]
-        assert (await log.append(session_id, [said("fine")])).seq == 5
+        assert (await log.append(session_id, [message_event("fine")])).seq == 5
 
 
 async def test_a_connection_that_broke_is_replaced(tmp_path: Path) -> None:
@@ -338,7 +345,7 @@ async def test_a_closed_log_says_so(tmp_path: Path) -> None:
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         session_id = new_session_id()
         await log.append(session_id, [SessionOpened()])
-    for ask in (log.read(session_id), log.head(session_id), log.append(session_id, [said("x")])):
+    for ask in (log.read(session_id), log.head(session_id), log.append(session_id, [message_event("x")])):
         with pytest.raises(Conflict, match="closed"):
             await ask
 
@@ -361,7 +368,7 @@ async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> N
 
 async def test_a_damaged_blob_is_not_taken_for_the_truth(log: SqlLog, tmp_path: Path) -> None:
     session_id = new_session_id()
-    await log.append(session_id, [SessionOpened(), said("x" * 50_000)])
+    await log.append(session_id, [SessionOpened(), message_event("x" * 50_000)])
     (blob,) = [file for file in (tmp_path / "blobs").rglob("*") if file.is_file()]
     blob.write_bytes(blob.read_bytes().replace(b"xxx", b"yyy"))
     with pytest.raises(Unavailable, match="is damaged"):
@@ -370,7 +377,7 @@ async def test_a_damaged_blob_is_not_taken_for_the_truth(log: SqlLog, tmp_path: 
 
 async def test_a_missing_blob_is_named(log: SqlLog, tmp_path: Path) -> None:
     session_id = new_session_id()
-    await log.append(session_id, [SessionOpened(), said("x" * 50_000)])
+    await log.append(session_id, [SessionOpened(), message_event("x" * 50_000)])
     shutil.rmtree(tmp_path / "blobs")
     with pytest.raises(Unavailable, match=r"Blob [0-9a-f]{64} is missing from .*Restore it"):
         await log.read(session_id)
@@ -383,19 +390,21 @@ async def test_a_clock_that_goes_back_does_not_reorder_a_log(log: SqlLog, tmp_pa
     # As if the clock was an hour ahead then.
     later = ("UPDATE logs SET at_ms = ?", "UPDATE events SET at_ms = ?")
     sql(tmp_path / "hutch.db", *later, given=(future_ms,))
-    await log.append(session_id, [said("after the clock was mended")])
+    await log.append(session_id, [message_event("after the clock was mended")])
     assert [entry.at_ms for entry in await log.read(session_id)] == [future_ms, future_ms]
 
 
 async def test_a_caller_who_gives_up_waiting_breaks_nothing(log: SqlLog) -> None:
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
-    tasks = [asyncio.create_task(log.append(session_id, [said(str(number))])) for number in range(50)]
+    tasks = [
+        asyncio.create_task(log.append(session_id, [message_event(str(number))])) for number in range(50)
+    ]
     await asyncio.sleep(0)
     for task in tasks[::2]:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    head = await log.append(session_id, [said("last")])
+    head = await log.append(session_id, [message_event("last")])
     assert [entry.seq for entry in await log.read(session_id)] == list(range(1, head.seq + 1))
 
 
@@ -454,7 +463,7 @@ asyncio.run(main(home))
 
 
 @pytest.mark.parametrize("event_bytes", [1000, 100_000], ids=["inline", "blob"])
-def test_a_full_disk_loses_nothing_and_is_told(tmp_path: Path, event_bytes: int) -> None:
+def test_a_full_disk_loses_nothing_and_is_reported(tmp_path: Path, event_bytes: int) -> None:
     mount = 'mount -t tmpfs -o size=6m none "$1"'
     done = on_own_mount(mount, tmp_path, FILL_THE_DISK, str(event_bytes))
     assert (done.returncode, done.stderr) == (0, "")
@@ -503,7 +512,7 @@ async def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path, dama
     path = tmp_path / "hutch.db"
     async with open_log(path, tmp_path / "blobs", tmp_path / "key.pem") as log:
         session_id = new_session_id()
-        await log.append(session_id, [SessionOpened(), *(said("x" * 500) for _ in range(500))])
+        await log.append(session_id, [SessionOpened(), *(message_event("x" * 500) for _ in range(500))])
     content = bytearray(path.read_bytes())
     if damage == "malformed":
         content[4096 * 2 :] = os.urandom(len(content) - 4096 * 2)
@@ -523,9 +532,9 @@ async def test_a_locked_database_is_an_error_and_not_a_hang(tmp_path: Path) -> N
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="locked by another process"):
-                await log.append(session_id, [said("waiting")])
+                await log.append(session_id, [message_event("waiting")])
             other.execute("ROLLBACK")
-        assert (await log.append(session_id, [said("free again")])).seq == 2
+        assert (await log.append(session_id, [message_event("free again")])).seq == 2
 
 
 async def test_the_loop_stays_free_while_a_large_payload_is_written(log: SqlLog) -> None:
@@ -540,6 +549,6 @@ async def test_the_loop_stays_free_while_a_large_payload_is_written(log: SqlLog)
             ticks += 1
 
     ticking = asyncio.create_task(tick())
-    await log.append(session_id, [said("x" * 15_000_000) for _ in range(8)])
+    await log.append(session_id, [message_event("x" * 15_000_000) for _ in range(8)])
     ticking.cancel()
     assert ticks > 5

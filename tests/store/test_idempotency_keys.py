@@ -1,4 +1,4 @@
-"""The answer to a request with a key is kept for that request, and written with what was asked for."""
+"""The response to a request with a key is stored in the same transaction as its effect."""
 
 from pathlib import Path
 

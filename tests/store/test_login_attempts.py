@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 METER = Meter("somebody", free=3, max_wait_s=60)
 
 
-def test_the_wait_doubles_up_to_the_longest() -> None:
+def test_the_wait_doubles_up_to_the_maximum() -> None:
     assert [METER.wait_ms(count) // 1000 for count in range(3, 12)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
     assert METER.wait_ms(10**9) == 60_000
 

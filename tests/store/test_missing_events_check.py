@@ -1,4 +1,4 @@
-"""Logs with rows deleted behind Hutch's back: every reader notices, and what is left can be saved."""
+"""Logs with rows deleted behind Hutch's back: every reader notices, and the rest can be exported."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -94,7 +94,7 @@ def test_missing_events_are_named_in_plain_words() -> None:
         assert result.startswith(f"{words} session {session_id} {verb} missing from the database. ")
 
 
-async def test_a_follower_whose_log_is_set_back_meanwhile_hears_of_it(log: SqlLog, tmp_path: Path) -> None:
+async def test_a_follower_whose_log_is_set_back_meanwhile_gets_an_error(log: SqlLog, tmp_path: Path) -> None:
     session_id = await recorded(log, ended=False)
     await log.append(session_id, [MessageSent(author="agent", text="more") for _ in range(2 * PAGE_ENTRIES)])
     async with asyncio.timeout(DEADLINE_S), aclosing(Channels(log).follow(session_id, WHOLE)) as updates:

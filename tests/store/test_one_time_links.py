@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 HOUR_MS = 3_600_000
 
 
-async def test_of_many_who_spend_it_at_once_one_does(log: SqlLog) -> None:
+async def test_of_many_concurrent_uses_of_a_link_one_succeeds(log: SqlLog) -> None:
     ada, links = await Users(log).add("ada", "owner"), OneTimeLinks(log)
     link, secret = await links.login(ada.id, life_ms=HOUR_MS, created_by="local")
     said = await asyncio.gather(*(links.redeem(secret, "login") for _ in range(8)), return_exceptions=True)

@@ -20,7 +20,7 @@ def name_of(pid: int, birth: str = "boot/1") -> str:
     return f"{PREFIX}{host}:{pid}:{birth}"
 
 
-def test_a_name_tells_whether_its_process_is_there() -> None:
+def test_a_name_shows_whether_its_process_is_alive() -> None:
     ours = reservation_name()
     assert is_reserved(ours) and not is_gone(ours)
     done = subprocess.Popen(["true"])

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.store.record_archive import BLOCK_BYTES, ZipMember, directory, header, open_archive
 from hutch.store.record_format import FILES, InvalidRecord
 from hutch.store.record_verifier import Report, verify_record
+from hutch.store.record_zip_format import BLOCK_BYTES, ZipMember, directory, header, open_archive
 
 from .sealed import deflated, laid_out, pack, sealed, unpack
 
@@ -259,7 +259,7 @@ def test_lines_are_whole_wherever_a_block_ends(path: Path) -> None:
 
 
 class _cheap:
-    """Fails when what is inside takes much memory or time."""
+    """Fails when the block takes much memory or time."""
 
     def __init__(self, megabytes: int = 12, seconds: float = 3) -> None:
         self.megabytes = megabytes

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.hash_chain import link
-from hutch.store.receipt import read_receipt
+from hutch.store.receipt_reader import read_receipt
 from hutch.store.record_format import FILES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_VALUES, README, statement_line
 from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signed_statements import Statement
@@ -144,7 +144,7 @@ def _back_in_time(log: Sealed) -> Sealed:
 
 
 def _signed(events: list[Any]) -> Sealed:
-    """What only a faulty installation could make: bad events under good signatures."""
+    """Records that only a faulty installation could make: bad events under good signatures."""
     records = chain(events)
     return Sealed(
         records, [sign("end" if records[-1].type == "session.ended" else "checkpoint", records[-1])]
@@ -332,7 +332,7 @@ def test_payload_that_is_good_but_not_canonical_is_accepted(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", [b'\\"' * (MAX_PAYLOAD_BYTES // 2 - 100), b"x, {[:" * 2_000_000])
-def test_longest_payload_of_a_writer_is_accepted(tmp_path: Path, text: bytes) -> None:
+def test_largest_payload_of_a_writer_is_accepted(tmp_path: Path, text: bytes) -> None:
     """Escaped, and escaped again in its line."""
     log = _payload(b'{"text":"%s","type":"message.sent"}' % text)
     assert verify_record(log.write(tmp_path / "record.zip")).ok
@@ -384,7 +384,7 @@ def test_many_statements_cost_no_more_than_two(tmp_path: Path) -> None:
 
 
 def _cost(path: Path) -> dict[str, Any]:
-    """What it takes to verify a record, in a process of its own."""
+    """The time and memory to verify a record, in its own process."""
     script = """
 import json, re, sys, time
 from pathlib import Path
@@ -572,7 +572,7 @@ def test_flipped_bit_on_disk_is_named_by_its_event(tmp_path: Path) -> None:
 # Keys
 
 
-def test_record_signed_by_somebody_else_is_found_with_a_key(tmp_path: Path) -> None:
+def test_record_signed_by_another_key_is_found_with_a_key(tmp_path: Path) -> None:
     path = sealed(signer=FOREIGN_SIGNER).write(tmp_path / "record.zip")
     unpinned, pinned = verify_record(path), verify_record(path, keys=[OURS])
     assert (unpinned.ok, unpinned.keys, unpinned.warnings) == (True, (THEIRS,), (UNPINNED,))

@@ -1,4 +1,4 @@
-"""The queue of runs: order, room, leases, and what a pause does to it."""
+"""The queue of runs: order, capacity, leases and pauses."""
 
 from dataclasses import replace
 
@@ -56,6 +56,27 @@ async def test_there_is_room_for_so_many_in_all_and_for_so_many_of_a_user(log: S
     assert owners == ["ada", "bob"]
     assert await runs.claim("w", lease_ms=1000, capacity=room) is None
     assert await runs.claim("w", lease_ms=1000, capacity=RunCapacity(total=2, per_user=9)) is None
+
+
+async def test_runs_that_wait_for_a_user_count_only_beyond_a_number_of_their_own(log: SqlLog) -> None:
+    runs = Runs(log)
+
+    async def claimed(capacity: RunCapacity) -> str:
+        run = await runs.claim("w", lease_ms=1000, capacity=capacity)
+        return run.owner if run is not None else ""
+
+    for owner in ("ada", "ada", "ada", "bob"):
+        waits = await queue(log, owner)
+        assert await claimed(ROOM) == owner
+        await Sessions(log).set(waits.session_id, state="waiting")
+    await queue(log, "ada")
+    assert await claimed(RunCapacity(1, 9, waiting=3, waiting_per_user=9)) == ""
+    assert await claimed(RunCapacity(9, 1, waiting=9, waiting_per_user=2)) == ""
+    assert await claimed(RunCapacity(1, 1, waiting=4, waiting_per_user=3)) == "ada"
+    await queue(log, "bob")
+    assert await claimed(RunCapacity(1, 1, waiting=4, waiting_per_user=3)) == ""  # a run works
+    await Sessions(log).set(waits.session_id, state="running")  # bob has answered
+    assert await claimed(RunCapacity(9, 1, waiting=9, waiting_per_user=9)) == ""
 
 
 async def test_runs_of_one_session_follow_each_other(log: SqlLog) -> None:
@@ -157,7 +178,7 @@ async def test_what_waits_in_a_session_that_ends_is_held(log: SqlLog) -> None:
     assert await runs.claim("w", lease_ms=1000, capacity=ROOM) is None
 
 
-async def test_what_somebody_held_who_was_killed_waits_again_unless_its_session_is_paused(
+async def test_runs_of_a_killed_worker_wait_again_unless_their_session_is_paused(
     log: SqlLog,
 ) -> None:
     runs = Runs(log)

@@ -1,4 +1,4 @@
-"""Sessions as rows: whose they are, what is found, and that an end is an end."""
+"""Sessions as rows: owners, searches, and the end of a session."""
 
 import pytest
 from sqlalchemy import insert

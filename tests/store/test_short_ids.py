@@ -8,8 +8,8 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.events import SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.session import QueuedRun, Session
-from hutch.store.changes import Changes
 from hutch.store.event_log import SqlLog
+from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
 from hutch.store.short_ids import find_session_id, find_work_id

@@ -1,4 +1,4 @@
-"""One key for an installation, whoever comes first, and for nobody else's eyes."""
+"""An installation has one signing key, also when two processes start at once, readable only by its owner."""
 
 import threading
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_first_opening_makes_a_key_that_only_its_owner_can_read(tmp_path: Path) 
     assert [each.name for each in path.parent.iterdir()] == ["signing.pem"]
 
 
-def test_all_who_open_at_once_sign_with_the_key_on_disk(tmp_path: Path) -> None:
+def test_processes_that_open_at_once_sign_with_the_key_on_disk(tmp_path: Path) -> None:
     """Threads share a pid, as processes of two containers may."""
     for turn in range(40):
         path, opened = tmp_path / str(turn) / "signing.pem", []

@@ -1,4 +1,4 @@
-"""Tokens as rows: told once, recognised by their hash, ended for good."""
+"""Tokens as rows: shown once, recognised by their hash, revoked for good."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What happened while the database could not be written is in the log, or counted there."""
+"""Events from the time when the database could not be written are in the log, or counted there."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ STARTED = CommandStarted(shell="main", command="make", cwd="/workspace")
 ENDED = CommandEnded(shell="main", command="make", cwd="/workspace", exit_code=0, duration_s=1.0)
 PRINTED = ShellPrinted(shell="main", stream="stdout", text="done")
 CHANGED = FileChanged(path="a.py", kind="created", before=None, after="0" * 64)
-SAID = MessageSent(author="user", text="hello")
+MESSAGE = MessageSent(author="user", text="hello")
 
 
 @contextmanager
@@ -55,7 +55,7 @@ async def test_a_gap_is_written_before_anything_else_and_signed(tmp_path: Path) 
         session_id = new_session_id()
         await log.append(session_id, [SessionOpened()])
         with locked(path):
-            for events in ([STARTED], [PRINTED, PRINTED], [ENDED, SAID], [CHANGED]):
+            for events in ([STARTED], [PRINTED, PRINTED], [ENDED, MESSAGE], [CHANGED]):
                 with pytest.raises(Unavailable, match="locked"):
                     await log.append(session_id, events)
             with pytest.raises(Unavailable, match="locked"):
@@ -63,12 +63,12 @@ async def test_a_gap_is_written_before_anything_else_and_signed(tmp_path: Path) 
             with pytest.raises(Unavailable, match="locked"):
                 await log.flush(session_id)
             assert not log.can_record(session_id)
-        await log.append(session_id, [SAID])
+        await log.append(session_id, [MESSAGE])
         await log.check_can_record(session_id)
         assert log.can_record(session_id)
         opened, omitted, *later = await _events(log, session_id)
         assert isinstance(omitted, EventsOmitted)
-        assert [opened, *later] == [SessionOpened(), ENDED, CHANGED, SAID]
+        assert [opened, *later] == [SessionOpened(), ENDED, CHANGED, MESSAGE]
         assert (omitted.cause, omitted.count, omitted.types, omitted.late) == (
             "storage",
             2,
@@ -87,10 +87,10 @@ async def test_jobs_that_commands_left_running_are_written_late(tmp_path: Path) 
         await log.append(session_id, [SessionOpened()])
         with locked(path), pytest.raises(Unavailable):
             await log.append(session_id, happened)
-        await log.append(session_id, [SAID])
+        await log.append(session_id, [MESSAGE])
         _, omitted, *later = await _events(log, session_id)
         assert isinstance(omitted, EventsOmitted)
-        assert (omitted.late, later) == (4, [*happened, SAID])
+        assert (omitted.late, later) == (4, [*happened, MESSAGE])
 
 
 async def test_a_gap_is_written_by_itself_when_nobody_writes(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_rest_counted(tmp_path: 
         await log.append(session_id, [SessionOpened()])
         with locked(path), pytest.raises(Unavailable):
             await log.append(session_id, [ENDED] * (MAX_BUFFERED_EVENTS + 7))
-        await log.append(session_id, [SAID])
+        await log.append(session_id, [MESSAGE])
         omitted = (await _events(log, session_id))[1]
         assert isinstance(omitted, EventsOmitted)
         assert (omitted.types, omitted.late) == ({"command.ended": 7}, MAX_BUFFERED_EVENTS)

@@ -41,13 +41,13 @@ async def test_what_is_no_name(users: Users, name: str) -> None:
         await users.add(name, "member")
 
 
-async def test_of_many_who_start_first_one_makes_the_owner(users: Users) -> None:
+async def test_of_many_first_starts_one_creates_the_owner(users: Users) -> None:
     made = await asyncio.gather(*(users.add_first_owner(f"user{n}") for n in range(8)))
     assert sum(user is not None for user in made) == 1
     assert [user.role for user in await users.list()] == ["owner"]
 
 
-async def test_somebody_stays_in_charge(users: Users) -> None:
+async def test_the_last_owner_stays(users: Users) -> None:
     ada, bob = await users.add("ada", "owner"), await users.add("bob", "member")
     for change in (users.set_role(ada.id, "member"), users.set_disabled(ada.id, True)):
         with pytest.raises(BadRequest, match="last owner"):
@@ -69,7 +69,7 @@ async def test_a_password_is_kept_beside_its_user(users: Users) -> None:
         await users.set_password("usr_0", "x")
 
 
-async def test_an_identity_is_somebody_new_or_whom_an_owner_expected(users: Users) -> None:
+async def test_an_identity_is_a_new_user_or_one_that_an_owner_invited(users: Users) -> None:
     expected = await users.add("grace@example.org", "assessor")
     new = await users.link_identity("https://id.example", "1", "ada@example.org", "member")
     assert (new.name, new.role) == ("ada@example.org", "member")

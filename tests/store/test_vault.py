@@ -76,7 +76,7 @@ def test_a_deleted_secret_is_gone(tmp_path: Path) -> None:
         vault.delete("github_token")
 
 
-@pytest.mark.parametrize("name", ["", "UPPER", "1st", "has-dash", "a" * 65, "../x", "a\n"])
+@pytest.mark.parametrize("name", ["", "UPPER", "1st", "has-dash", "a" * 201, "../x", "a\n"])
 def test_a_strange_name_is_refused(tmp_path: Path, name: str) -> None:
     vault = vault_at(tmp_path)
     with pytest.raises(BadRequest, match="is not a secret's name"):
@@ -178,7 +178,7 @@ def test_a_key_file_open_to_others_is_refused_with_the_command_that_closes_it(
     assert vault.get("github_token") == "value"
 
 
-def test_a_lost_key_file_is_told_and_never_replaced_silently(tmp_path: Path) -> None:
+def test_a_lost_key_file_is_reported_and_never_replaced_silently(tmp_path: Path) -> None:
     vault = vault_at(tmp_path)
     vault.set("github_token", "value")
     keys_path = files(tmp_path)[1]
@@ -190,7 +190,7 @@ def test_a_lost_key_file_is_told_and_never_replaced_silently(tmp_path: Path) -> 
     assert vault.names() == ["github_token"]
 
 
-def test_a_wrong_key_is_told_and_setting_the_secret_again_mends_it(tmp_path: Path) -> None:
+def test_a_wrong_key_is_reported_and_setting_the_secret_again_repairs_it(tmp_path: Path) -> None:
     vault = vault_at(tmp_path)
     vault.set("github_token", "value")
     keys_path = files(tmp_path)[1]
@@ -212,7 +212,7 @@ def test_a_token_moved_to_another_name_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": 1}', b'{"A\\n": "x"}', b"\xff"])
-def test_a_damaged_vault_is_told(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_vault_is_reported(tmp_path: Path, content: bytes) -> None:
     vault = vault_at(tmp_path)
     vault.set("github_token", "value")
     files(tmp_path)[0].write_bytes(content)
@@ -220,7 +220,7 @@ def test_a_damaged_vault_is_told(tmp_path: Path, content: bytes) -> None:
         vault.names()
 
 
-def test_a_damaged_key_file_is_told_without_its_content(tmp_path: Path) -> None:
+def test_a_damaged_key_file_is_reported_without_its_content(tmp_path: Path) -> None:
     vault = vault_at(tmp_path)
     vault.set("github_token", "value")
     files(tmp_path)[1].write_bytes(b"not-a-key\n")
@@ -229,7 +229,7 @@ def test_a_damaged_key_file_is_told_without_its_content(tmp_path: Path) -> None:
     assert "not-a-key" not in str(setup.value)
 
 
-def test_a_vault_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_vault_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Unavailable, match="cannot be opened: File exists"):
         vault_at(tmp_path / "file").set("github_token", "value")

@@ -39,7 +39,7 @@ def test_what_is_set_later_is_hidden_and_what_was_one_stays_one(paths: Paths) ->
     assert clean(f"{VALUE} another-value-82") == "[redacted:secret] [redacted:secret]"
 
 
-def test_a_vault_that_cannot_be_read_is_told_at_the_start_and_forgets_nothing_later(paths: Paths) -> None:
+def test_an_unreadable_vault_is_reported_at_the_start_and_forgets_nothing_later(paths: Paths) -> None:
     vault(paths).set("a_key", VALUE)
     redactor = VaultRedactor(paths.vault, paths.vault_keys)
     paths.vault.write_text("no vault")

@@ -1,4 +1,4 @@
-"""What a forge tells is taken once, by its name and by what it says, also across restarts."""
+"""A webhook is processed once, by its id and its content, also across restarts."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -31,7 +31,7 @@ FINISH_MORE = call("finish", title="Slugs are stripped", summary="And stripped."
 
 @dataclass
 class Story:
-    """What there is in a story."""
+    """The parts of a story."""
 
     place: Path
     hub: Hub
@@ -61,7 +61,7 @@ class Story:
         return self.hub.repository(full_name).pulls
 
     def judge(self, number: int, login: str, event: str, body: str) -> None:
-        """Somebody gives a verdict on GitHub itself."""
+        """Review as a user on GitHub itself."""
         self.hub.api.judge(self.hub.repository("acme/project"), number, login, event, body)
 
     def start(self, words: list[str], **how: Any) -> Forked:
@@ -71,7 +71,7 @@ class Story:
 
     @contextmanager
     def saved(self) -> Iterator[Callable[[], None]]:
-        """What Hutch and GitHub know now; call what it gives to go back to that, with no server running."""
+        """Save the state of Hutch and GitHub; call the result to restore it, with no server running."""
         state = copy.deepcopy(vars(self.hub.state))
         with saved(self.place / "home", self.hub.state.root) as files:
 
@@ -126,7 +126,7 @@ async def code(api: Api, story: Story, **asked: Any) -> dict[str, Any]:
 
 
 def everything_below(place: Path) -> Iterator[tuple[Path, bytes]]:
-    """All files, with what is in them."""
+    """All files and their content."""
     for path in place.rglob("*"):
         if path.is_file() and not path.is_symlink():
             yield path, path.read_bytes()

@@ -1,4 +1,4 @@
-"""What the account that runs a server can reach, and for whom."""
+"""The files that a server's account can reach, and for which users."""
 
 from pathlib import Path
 

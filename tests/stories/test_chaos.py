@@ -1,4 +1,4 @@
-"""Whatever happens to a server, what it acknowledged is there afterwards."""
+"""A server keeps everything that it acknowledged, through any failure."""
 
 import os
 import subprocess

@@ -49,7 +49,7 @@ async def start(language: str, api: Api, repo: Path, **other: str) -> asyncio.su
 
 
 async def ended(example: asyncio.subprocess.Process) -> tuple[str, str]:
-    """What it said until its end."""
+    """Its output until its end."""
     async with asyncio.timeout(DEADLINE_S):
         said, wrong = await example.communicate()
     return said.decode(), wrong.decode()

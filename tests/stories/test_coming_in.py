@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.async_api import Page
 
-from tests.cli.upping import PATIENCE_S, Home
+from tests.cli.upping import TIMEOUT_S, Home
 from tests.forked import HUTCH, run
 from tests.gateway.browsing import chromium
 from tests.gateway.oidc_provider import CLIENT, SECRET, identity_provider
@@ -25,7 +25,7 @@ def keep_secret(home: Home) -> None:
         input=SECRET,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     assert done.returncode == 0, done.stderr
 
@@ -76,12 +76,12 @@ async def test_the_owner_a_colleague_and_a_program(tmp_path: Path) -> None:
             done = await asyncio.to_thread(home.hutch, "tokens", "create", "--json", "--scope", "read")
             token = json.loads(done.stdout)
             shown = {"Authorization": f"Bearer {token['token']}"}
-            async with httpx.AsyncClient(headers=shown, trust_env=False, timeout=PATIENCE_S) as http:
+            async with httpx.AsyncClient(headers=shown, trust_env=False, timeout=TIMEOUT_S) as http:
                 assert (await http.get(me)).status_code == 200
                 for words in (("tokens", "revoke", token["id"]), ("users", "disable", "ada@example.org")):
                     done = await asyncio.to_thread(home.hutch, *words)
                     assert done.returncode == 0, done.stderr
-                until = time.monotonic() + PATIENCE_S
+                until = time.monotonic() + TIMEOUT_S
                 while (await http.get(me)).status_code != 401 or await status(colleague, me) != 401:
                     assert time.monotonic() < until
                     await asyncio.sleep(0.2)

@@ -86,7 +86,7 @@ def test_the_demo_touches_no_repository_that_variables_name(own: Path, tmp_path:
 
 
 def test_the_demo_touches_no_directory_that_is_there_already(tmp_path: Path) -> None:
-    """It may be somebody's HUTCH_HOME, with keys and a running server."""
+    """It may be a user's HUTCH_HOME, with keys and a running server."""
     (tmp_path / "data").write_text("mine")
     assert "exists. Choose" in run(tmp_path, expect=1)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("data", "mine")]

@@ -39,11 +39,11 @@ def setup(tmp_path: Path) -> Iterator[Story]:
 async def ended(api: Api, session_id: str, times: int) -> dict[str, Any]:
     """The last of so many deliveries of a session."""
 
-    async def look() -> dict[str, Any] | None:
+    async def poll() -> dict[str, Any] | None:
         found = [each for each in await api.events(session_id) if each["type"] == "delivery.ended"]
         return found[-1] if len(found) >= times else None
 
-    return dict(await eventually(look))
+    return dict(await eventually(poll))
 
 
 async def test_a_prompt_becomes_a_pull_request(setup: Story) -> None:
@@ -151,7 +151,7 @@ async def test_what_follows_a_merged_one_is_a_new_pull_request(setup: Story) -> 
     assert [each["state"] for each in changes] == ["open", "merged"]
 
 
-async def test_somebody_elses_commits_on_the_branch_are_not_run_over(setup: Story) -> None:
+async def test_other_authors_commits_on_the_branch_are_not_overwritten(setup: Story) -> None:
     async with setup.server() as api:
         result = await code(api, setup, model=setup.model(FIX, FINISH, MORE, FINISH_MORE))
         repo, branch = setup.hub.repository("acme/project"), "hutch/slugs-are-lower-case"
@@ -214,9 +214,7 @@ async def test_each_user_has_a_token_of_their_own(setup: Story) -> None:
         pytest.param("echo 'error: GH001: Large files.' >&2; exit 1", "too large", marks=pytest.mark.soak),
     ],
 )
-async def test_a_push_that_is_refused_is_told_and_can_be_done_again(
-    setup: Story, hook: str, words: str
-) -> None:
+async def test_a_refused_push_is_reported_and_can_be_retried(setup: Story, hook: str, words: str) -> None:
     refuse = setup.hub.repository("acme/project").path / "hooks/pre-receive"
     refuse.parent.mkdir(exist_ok=True)
     refuse.write_text(f"#!/bin/sh\n{hook}\n")
@@ -239,11 +237,11 @@ async def test_a_push_that_is_refused_is_told_and_can_be_done_again(
 
 
 async def eventually_ended(api: Api, run_id: str) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
+    async def poll() -> dict[str, Any] | None:
         found = (await api.get(f"{V1}/runs/{run_id}")).json()
         return found if found["state"] == "ended" else None
 
-    return dict(await eventually(look))
+    return dict(await eventually(poll))
 
 
 @pytest.mark.parametrize(
@@ -299,7 +297,7 @@ async def test_what_could_not_be_delivered_is_refused_before_a_model_is_asked(
         assert runs[0]["outcome"] == "done"
 
 
-async def test_without_a_token_a_member_is_told_who_sets_which(setup: Story) -> None:
+async def test_without_a_token_a_member_gets_the_setting_and_its_owner(setup: Story) -> None:
     setup.forget()
     async with setup.server(model=setup.model()) as api:
         bob = await api.as_user("bob")
@@ -332,7 +330,7 @@ async def test_the_token_in_a_servers_environment_opens_pull_requests(
     assert len(setup.pulls()) == 1
 
 
-async def test_a_long_limit_is_told_with_its_end(setup: Story) -> None:
+async def test_a_long_limit_is_reported_with_its_end(setup: Story) -> None:
     spent = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4102444800"}
     setup.hub.fault("GET /repos", 403, headers=spent, message="API rate limit exceeded for user")
     async with setup.server() as api:

@@ -11,7 +11,7 @@ import pytest
 from hutch.app.event_log import event_log
 from hutch.domain.change import Change
 from hutch.domain.ids import SessionId
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.gateway.api import eventually
@@ -73,7 +73,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         process.kill_session()
         fault.released.set()  # what it had asked for is done all the same
         again = start(setup, prompts)
-        printed, _ = await again.said(DEADLINE_S)
+        printed, _ = await again.output(DEADLINE_S)
         assert again.returncode == 0
         (pull,) = setup.pulls().values()
         repo = setup.hub.repository("acme/project")
@@ -114,7 +114,7 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
         process.kill_session()
         fault.released.set()
         again = start(setup, 1, FAILS)
-        printed, _ = await again.said(DEADLINE_S)
+        printed, _ = await again.output(DEADLINE_S)
         assert again.returncode == 0
         (pull,) = setup.pulls().values()
         assert "This is known" in pull["body"] and pull["reviewers"] == ["ada"]
@@ -128,7 +128,7 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
 
 
 async def works(setup: Story) -> bool:
-    """Whether a tool is under way."""
+    """True if a tool is under way."""
     paths = loaded(setup.place / "home").paths
     if not paths.database.exists():
         return False

@@ -56,32 +56,32 @@ TEST = (
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a stranger's text reaches the model."""
+class Channel:
+    """How untrusted text reaches the model."""
 
     files: Mapping[str, str]
-    calls: tuple[dict[str, Any], ...] = ()  # that the model makes by itself before; none: it is told at once
+    calls: tuple[dict[str, Any], ...] = ()  # made before; none: the text comes at once
 
 
-WAYS = {
-    "AGENTS.md": Way({"AGENTS.md": ORDER}),
-    "CLAUDE.md": Way({"CLAUDE.md": f"x\n>>>\n{ORDER}"}),
-    "a persona of the repository": Way({".hutch/personas/engineer.md": ORDER}),
-    "a persona that wants to be looser": Way({".hutch/personas/engineer.md": LOOSE}),
-    "a file that is read": Way({"notes.md": ORDER}, (call("read_file", path="notes.md"),)),
-    "notes further down": Way({"src/AGENTS.md": ORDER}, (call("read_file", path="src/AGENTS.md"),)),
-    "what a search finds": Way({"notes.md": ORDER}, (call("grep", pattern="OBEY"),)),
-    "the name of a file": Way({f"{ORDER}.txt": "x"}, (call("glob", pattern="*.txt"),)),
-    "what a command prints": Way({"notes.md": ORDER}, (call("bash", command="cat notes.md"),)),
-    "what a command complains of": Way(
+CHANNELS = {
+    "AGENTS.md": Channel({"AGENTS.md": ORDER}),
+    "CLAUDE.md": Channel({"CLAUDE.md": f"x\n>>>\n{ORDER}"}),
+    "a persona of the repository": Channel({".hutch/personas/engineer.md": ORDER}),
+    "a persona that wants to be looser": Channel({".hutch/personas/engineer.md": LOOSE}),
+    "a file that is read": Channel({"notes.md": ORDER}, (call("read_file", path="notes.md"),)),
+    "notes further down": Channel({"src/AGENTS.md": ORDER}, (call("read_file", path="src/AGENTS.md"),)),
+    "what a search finds": Channel({"notes.md": ORDER}, (call("grep", pattern="OBEY"),)),
+    "the name of a file": Channel({f"{ORDER}.txt": "x"}, (call("glob", pattern="*.txt"),)),
+    "what a command prints": Channel({"notes.md": ORDER}, (call("bash", command="cat notes.md"),)),
+    "what a command complains of": Channel(
         {"notes.md": ORDER}, (call("bash", command="cat notes.md >&2; exit 1"),)
     ),
-    "what tests say": Way({"test_x.py": TEST}, (call("run_tests"),)),
-    "an edit that is refused": Way(
+    "what tests say": Channel({"test_x.py": TEST}, (call("run_tests"),)),
+    "an edit that is refused": Channel(
         {"notes.md": f"{ORDER} one\n"},
         (call("edit_file", path="notes.md", edits=[{"old": f"{ORDER[:60]} two", "new": "x"}]),),
     ),
-    "what an edit shows": Way(
+    "what an edit shows": Channel(
         {"notes.md": f"{ORDER}\nchange me\n"},
         (call("edit_file", path="notes.md", edits=[{"old": "change me", "new": "changed"}]),),
     ),
@@ -92,17 +92,17 @@ WAYS = {
 class Obedient:
     """Reads until it finds an order, then does all that it can think of, and ends."""
 
-    way: Way
+    channel: Channel
     found: bool = False
     left: list[dict[str, Any]] = field(default_factory=lambda: list(ATTEMPTS))
 
     def __call__(self, request: Request) -> Turn:
         result = [request.system, *(each.text for each in request.messages if isinstance(each, FromTool))]
         self.found = self.found or any("OBEY-THIS-NOW" in text for text in result)
-        if not self.found and self.way.calls and len(request.messages) == 1:
-            return Turn(calls=self.way.calls)
+        if not self.found and self.channel.calls and len(request.messages) == 1:
+            return Turn(calls=self.channel.calls)
         assert self.found, "the order never came"
-        return Turn(calls=(self.left.pop(0),)) if self.left else Turn("I did what I was told.")
+        return Turn(calls=(self.left.pop(0),)) if self.left else Turn("I followed the instructions.")
 
 
 @dataclass
@@ -116,13 +116,13 @@ class Person:
         return Answer(False, "once", "ada")
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-async def test_no_text_lifts_a_rule(tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
+async def test_no_text_lifts_a_rule(tmp_path: Path, channel: Channel) -> None:
     folder = tmp_path / "personas"
     folder.mkdir()
     (folder / "engineer.md").write_text(PERSONA)
-    person, obedient = Person(), Obedient(way)
-    files = {path: text.encode() for path, text in way.files.items()} | {"a": b"x"}
+    person, obedient = Person(), Obedient(channel)
+    files = {path: text.encode() for path, text in channel.files.items()} | {"a": b"x"}
     options = SetupOptions(files, "", folder=folder, model=FunctionModel(obedient), approve=person)
     async with open_setup(tmp_path, options) as setup:
         before, tools = setup.policy, setup.persona.tools

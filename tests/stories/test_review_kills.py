@@ -48,7 +48,7 @@ def proposed(setup: Story) -> tuple[str, dict[str, Any], str]:
 
 
 def review(setup: Story, pull: str) -> Forked:
-    """`hutch review`, with a directory of its own for what is in the way of nobody."""
+    """`hutch review`, with a directory of its own."""
     temporary = setup.place / "tmp"
     temporary.mkdir(exist_ok=True)
     environment = {
@@ -100,7 +100,7 @@ async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool
         assert list((tmp_path / "tmp").glob("hutch-gh-*"))  # what a kill leaves
         again = review(setup, pull)
         release_later(fault)
-        printed, said = await again.said(DEADLINE_S)
+        printed, said = await again.output(DEADLINE_S)
         (posted,) = theirs["reviews"]
         assert "Already reviewed at " in printed.decode(), said.decode()
         assert posted["html_url"] in printed.decode()
@@ -114,12 +114,12 @@ async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_pa
         fault = await until_posting(setup, first)
         os.kill(first.pid, signal.SIGINT)
         asyncio.get_running_loop().call_later(1.0, fault.released.set)
-        printed, said = await first.said(DEADLINE_S)
+        printed, said = await first.output(DEADLINE_S)
         (posted,) = theirs["reviews"]
         assert (first.returncode, posted["html_url"] in printed.decode()) == (0, True), said.decode()
         asked = len(setup.hub.asked)
         again = review(setup, pull)
-        printed, _ = await again.said(DEADLINE_S)
+        printed, _ = await again.output(DEADLINE_S)
         assert "Already reviewed at " in printed.decode() and len(theirs["reviews"]) == 1
         assert not any("reviews" in line for line in setup.hub.asked[asked:])  # it was known
 
@@ -139,7 +139,7 @@ async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
         process.kill_session()
         again = start(setup, made, pull)
         release_later(fault)
-        printed, _ = await again.said(DEADLINE_S)
+        printed, _ = await again.output(DEADLINE_S)
         assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for
         (review,) = theirs["reviews"]
         assert printed.decode().strip() == review["html_url"]

@@ -1,4 +1,4 @@
-"""What was asked on GitHub is done and told once, wherever the server is killed on the way."""
+"""A request on GitHub is done and answered once, wherever the server is killed on the way."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ LANDS_AFTER_S = 3.0
 
 
 def start(setup: Story) -> Forked:
-    # The run goes on while GitHub is told, so the kill may interrupt a call: as a model would, make it again.
+    # The run goes on while GitHub is notified, so the kill may interrupt a call: repeat it, as a model would.
     model = setup.model(FIX, FIX, FINISH, MORE, MORE, FINISH_MORE)
     words = (setup.place / "home", setup.hub.socket, setup.hub.url("acme/project"), model)
     return setup.start(
@@ -56,7 +56,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         process.kill_session()
         again = start(setup)
         asyncio.get_running_loop().call_later(LANDS_AFTER_S, fault.released.set)
-        printed, _ = await again.said(DEADLINE_S)
+        printed, _ = await again.output(DEADLINE_S)
         assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for
         assert printed.decode().splitlines() == ["one ended ", "two ended "]
         (pull,) = setup.pulls().values()

@@ -16,17 +16,17 @@ from tests.sessions.hosting import call
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, TOKEN, Story, story
 
 pytestmark = pytest.mark.anyio
-QUICK = TriggerOptions(look_s=0.02, edit_s=0.0, settle_s=0.5)
+QUICK = TriggerOptions(poll_s=0.02, edit_s=0.0, settle_s=0.5)
 
 
 async def settled(api: Api, count: int = 1) -> list[dict[str, Any]]:
-    async def look() -> list[dict[str, Any]] | None:
+    async def poll() -> list[dict[str, Any]] | None:
         wanted = deliveries.select().order_by(deliveries.c.at_ms)
         found = await api.server.rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         over = [dict(row) for row in found if row["state"] in ("ended", "ignored")]
         return over if len(over) >= count else None
 
-    return list(await eventually(look))
+    return list(await eventually(poll))
 
 
 def comments(made: Story, number: int) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ async def test_an_issue_becomes_a_pull_request_and_a_review_comment_a_better_one
         made.keep("github_webhook_secret", SECRET)
         number, url = open_issue(made), made.hub.url("acme/project")
         async with made.server(replies=(FIX, FINISH, MORE, FINISH_MORE)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             assert (await deliver(api, "issues", labeled(url, number))).status_code == 202
             await settled(api)
             [pull] = made.pulls().values()
@@ -71,7 +71,7 @@ async def test_an_issue_becomes_a_pull_request_and_a_review_comment_a_better_one
             result = comments(made, pull["number"])
             [answer] = [each for each in result if each.get("in_reply_to") == 77]
             assert answer["body"].startswith("Done: ") and "<!-- hutch -->" in answer["body"]
-            assert len(result) == 2  # the answer, and the one that told how it went
+            assert len(result) == 2  # the answer, and the one with the result
             assert len((await api.get(f"{V1}/sessions")).json()["items"]) == 1
             assert "That is about line 2 of slug.py" in (await prompts(api))[-1]
 
@@ -87,7 +87,7 @@ async def test_an_issue_that_is_assigned_is_taken_up_and_a_review_of_what_came_g
         made.keep("github_webhook_secret", SECRET)
         number, url = open_issue(made), made.hub.url("acme/project")
         async with made.server(replies=(FIX, FINISH, MORE, FINISH_MORE)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             other = await deliver(api, "issues", assigned(url, number, to="bob"))
             assert other.json()["state"] == "ignored"
             assert (await deliver(api, "issues", assigned(url, number))).status_code == 202
@@ -129,7 +129,7 @@ async def test_the_issue_of_a_stranger_is_quoted_and_a_pull_request_of_others_is
         made.keep("github_webhook_secret", SECRET)
         number, url = open_issue(made, by="mallory", body=evil), made.hub.url("acme/project")
         async with made.server(replies=({"text": "Nothing to do, @everyone.", "times": 9},)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             result = commented(url, number, "@hutch have a look", by="ada")
             result["issue"] |= {"body": evil, "user": {"login": "mallory"}}
             await deliver(api, "issue_comment", result)
@@ -168,7 +168,7 @@ async def test_on_a_pull_request_of_others_it_works_for_their_branch(tmp_path: P
         fork = dict(theirs) | {"number": 50, "source": made.hub.state.fork(repo, "bob")}
         repo.pulls[50] = repo.issues[50] = fork | {"comments": {}}
         async with made.server(replies=(FIX, FINISH)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             await deliver(
                 api, "issue_comment", commented(url, theirs["number"], "@hutch mend it", on_pull=True)
             )
@@ -189,7 +189,7 @@ async def test_a_server_that_ends_in_between_loses_and_doubles_nothing(tmp_path:
         slow = call("bash", command="sleep 1")
         answer_lost = made.hub.fault(r"POST .*/issues/\d+/comments", 500, after=True, times=1)
         async with made.server(replies=(slow, FIX, FINISH)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             await deliver(api, "issues", labeled(url, number), id="one")
 
             async def commented_once() -> bool:
@@ -197,7 +197,7 @@ async def test_a_server_that_ends_in_between_loses_and_doubles_nothing(tmp_path:
 
             await eventually(commented_once)
         async with made.server(replies=(slow, FIX, FINISH)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             assert (await deliver(api, "issues", labeled(url, number), id="one")).json()["state"] == "known"
             await settled(api)
         assert len(comments(made, number)) == 1
@@ -205,12 +205,12 @@ async def test_a_server_that_ends_in_between_loses_and_doubles_nothing(tmp_path:
         assert len(made.pulls()) == 1
 
 
-async def test_without_a_model_who_asks_hears_that_and_no_script_talks_in_public(tmp_path: Path) -> None:
+async def test_without_a_model_the_request_is_refused_and_no_script_comments(tmp_path: Path) -> None:
     with story(tmp_path) as made:
         made.keep("github_webhook_secret", SECRET)
         number, url = open_issue(made), made.hub.url("acme/project")
         async with made.server(model=f"scripted:{OFFLINE}") as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             await deliver(api, "issues", labeled(url, number))
             await settled(api)
         [result] = comments(made, number)
@@ -224,7 +224,7 @@ async def test_edits_of_the_comment_are_not_more_frequent_than_said(tmp_path: Pa
         made.keep("github_webhook_secret", SECRET)
         number, url = open_issue(made), made.hub.url("acme/project")
         async with made.server(replies=(FIX, FINISH)) as api:
-            api.server.triggers.manners = TriggerOptions(look_s=0.02, edit_s=3600.0)
+            api.server.triggers.options = TriggerOptions(poll_s=0.02, edit_s=3600.0)
             await asyncio.gather(*(deliver(api, "issues", labeled(url, number), id="x") for _ in range(3)))
             await settled(api)
         assert made.hub.count(r"POST .*/issues/\d+/comments") == 1
@@ -247,7 +247,7 @@ async def test_what_is_not_possible_and_cannot_be_said_either_is_not_tried_witho
         locked = "Unable to create comment because issue is locked."
         made.hub.fault(r"GET .*/issues/\d+/comments", 403, message=locked)
         async with made.server(replies=(FIX, FINISH)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             said = commented(url, pull["number"], "@hutch mend it", on_pull=True)
             await deliver(api, "issue_comment", said)
             [row] = await settled(api)
@@ -260,7 +260,7 @@ async def test_nobody_keeps_an_answer_from_being_given_by_saying_its_mark_first(
         made.keep("github_webhook_secret", SECRET)
         number, url = open_issue(made), made.hub.url("acme/project")
         async with made.server(replies=(FIX, FINISH, MORE, FINISH_MORE)) as api:
-            api.server.triggers.manners = QUICK
+            api.server.triggers.options = QUICK
             await deliver(api, "issues", labeled(url, number))
             await settled(api)
             [pull] = made.pulls().values()

@@ -1,6 +1,6 @@
-"""A server that is killed while it does what was asked on GitHub, and started again to go on.
+"""A server that is killed while it processes requests from GitHub, and started again to continue.
 
-`python -m tests.stories.trigger_victim HOME SOCKET URL`: every time it is told the same two
+`python -m tests.stories.trigger_victim HOME SOCKET URL`: every time it receives the same two
 things, as GitHub may do; it waits until both are over, and says so.
 """
 
@@ -24,7 +24,7 @@ async def main(home: Path, socket: str, url: str, model: str) -> None:
     settings = {"github__hosts": urlsplit(url).netloc, "github__unix_socket": socket, "model": model}
     async with serving(home, **settings) as server:
         await owner(server)
-        server.triggers.manners = TriggerOptions(look_s=0.02, edit_s=0.0, settle_s=8.0)
+        server.triggers.options = TriggerOptions(poll_s=0.02, edit_s=0.0, settle_s=8.0)
         common = {"repository": url, "by": "ada", "author": "ada", "title": "Slugs", "body": "Lower."}
         issue = ForgeRequest(
             kind="issue", number=ISSUE, url="https://127.0.0.1/acme/project/issues/1", **common
@@ -47,11 +47,11 @@ async def main(home: Path, socket: str, url: str, model: str) -> None:
 
 
 async def over(server: Server, id: str) -> WebhookDelivery:
-    async def look() -> WebhookDelivery | None:
+    async def poll() -> WebhookDelivery | None:
         found = await WebhookInbox(server.rows).get(id)
         return found if found and found.state in ("ended", "ignored") else None
 
-    found: WebhookDelivery = await eventually(look)
+    found: WebhookDelivery = await eventually(poll)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a step of the wall clock does to ages and waits."""
+"""The effect of a step of the wall clock on ages and waits."""
 
 from hutch.system.clock import SteadyClock, remaining_s
 

@@ -62,11 +62,11 @@ def close(files: Files) -> None:
 
 
 class Failing(Syscalls):
-    """From the n-th call on, `most` calls fail; changes nothing before that."""
+    """From the n-th call on, `maximum` calls fail; changes nothing before that."""
 
-    def __init__(self, number: int, fail: Callable[[], None], most: int = 1) -> None:
+    def __init__(self, number: int, fail: Callable[[], None], maximum: int = 1) -> None:
         self.number = number
-        self.most = most
+        self.maximum = maximum
         self.made = 0
         self.fail = fail
 
@@ -77,7 +77,7 @@ class Failing(Syscalls):
 
         def call(*arguments: object) -> object:
             self.made += 1
-            if self.number <= self.made < self.number + self.most:
+            if self.number <= self.made < self.number + self.maximum:
                 self.fail()
             return found(*arguments)
 

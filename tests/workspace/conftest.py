@@ -9,7 +9,7 @@ from tests.workspace.forks import Forks
 
 @pytest.fixture(scope="session")
 def in_child() -> Iterator[Callable[..., int]]:
-    """Runs a function in a process of its own, and tells its wait status."""
+    """Runs a function in a process of its own, and returns its wait status."""
     forks = Forks()
     yield forks.run
     forks.close()

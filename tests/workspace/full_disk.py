@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def files_no_longer_than(size: int) -> Iterator[None]:
-    """What writes more gets an error in the middle, as on a disk that is full."""
+    """A larger write fails in the middle, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

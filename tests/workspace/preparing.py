@@ -1,4 +1,4 @@
-"""What tests of preparing need: a home for workspaces, repositories, and a look at every byte."""
+"""Fixtures for tests of preparation: a home for workspaces, repositories, and a comparison of every byte."""
 
 import hashlib
 import os
@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from hutch.forge.host_git import Git
-from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_record import Home
 from tests.forge.repositories import make_repository
 

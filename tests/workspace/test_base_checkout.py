@@ -40,25 +40,25 @@ def mirror(tmp_path: Path) -> Path:
     return tmp_path / "mirror.git"
 
 
-def wanted(mirror: Path, **words: object) -> BaseRequest:
+def new_request(mirror: Path, **words: object) -> BaseRequest:
     commit = git(mirror, "rev-parse", "main")
     return BaseRequest(**{"source": "s", "commit": commit, "branch": "main", "origin": None, **words})
 
 
 async def test_what_is_in_it(home: Home, mirror: Path) -> None:
-    asked = wanted(mirror, origin='https://example.com/a"b\\c')
-    base = await make_base(home, HOST, mirror, "key", asked)
+    request = new_request(mirror, origin='https://example.com/a"b\\c')
+    base = await make_base(home, HOST, mirror, "key", request)
     tree = tree_path(home, "key")
     whole = {name: text.encode() if isinstance(text, str) else text for name, text in FILES.items()}
     assert content(tree) == whole
-    assert (base.commit, base.branch) == (asked.commit, "main")
+    assert (base.commit, base.branch) == (request.commit, "main")
     assert base.tree == git(mirror, "rev-parse", "main^{tree}")
     assert base.files == len(list(tree.rglob("*"))) and base.bytes > 200_000
     assert git(tree, "status", "--porcelain") == ""
     assert git(tree, "diff-files") == ""
     assert git(tree, "tag") == "v1" and git(tree, "symbolic-ref", "HEAD") == "refs/heads/main"
     assert git(tree, "config", "remote.origin.url") == 'https://example.com/a"b\\c'
-    assert git(tree, "rev-parse", "origin/main") == asked.commit
+    assert git(tree, "rev-parse", "origin/main") == request.commit
     assert git(tree, "fsck", "--strict") == ""
     lock_path(home, "key").touch()
     assert find_base(home, "key") == base
@@ -66,7 +66,7 @@ async def test_what_is_in_it(home: Home, mirror: Path) -> None:
 
 
 async def test_files_carry_the_commits_time_and_history_is_shared(home: Home, mirror: Path) -> None:
-    await make_base(home, HOST, mirror, "key", wanted(mirror))
+    await make_base(home, HOST, mirror, "key", new_request(mirror))
     tree = tree_path(home, "key")
     assert {(tree / name).stat().st_mtime_ns for name in FILES} == {1_700_000_000 * 10**9}
     packs = sorted((tree / ".git/objects/pack").glob("*.pack"))
@@ -84,7 +84,9 @@ async def test_directories_deeper_than_python_goes(home: Home, tmp_path: Path) -
     git(tmp_path, "clone", "--quiet", "--bare", "deep", "mirror.git")
     git(tmp_path / "mirror.git", "gc", "--quiet")
     try:
-        base = await make_base(home, HOST, tmp_path / "mirror.git", "key", wanted(tmp_path / "mirror.git"))
+        base = await make_base(
+            home, HOST, tmp_path / "mirror.git", "key", new_request(tmp_path / "mirror.git")
+        )
         assert base.files > levels
     finally:
         discard(home.bases)  # pytest cannot
@@ -92,15 +94,15 @@ async def test_directories_deeper_than_python_goes(home: Home, tmp_path: Path) -
 
 
 async def test_a_detached_head(home: Home, mirror: Path) -> None:
-    asked = wanted(mirror, branch=None)
-    await make_base(home, HOST, mirror, "key", asked)
-    assert (tree_path(home, "key") / ".git/HEAD").read_text() == f"{asked.commit}\n"
+    request = new_request(mirror, branch=None)
+    await make_base(home, HOST, mirror, "key", request)
+    assert (tree_path(home, "key") / ".git/HEAD").read_text() == f"{request.commit}\n"
     assert git(tree_path(home, "key"), "status", "--porcelain") == ""
 
 
 async def test_what_cannot_be_checked_out_leaves_nothing(home: Home, mirror: Path) -> None:
     with pytest.raises(BadRequest, match="cannot be checked out at 111111111111"):
-        await make_base(home, HOST, mirror, "key", wanted(mirror, commit="1" * 40))
+        await make_base(home, HOST, mirror, "key", new_request(mirror, commit="1" * 40))
     assert list(home.bases.iterdir()) == []
 
 
@@ -117,7 +119,7 @@ async def test_attributes_of_the_repository_run_nothing(home: Home, tmp_path: Pa
     git(mirror, "gc", "--quiet")
     git(mirror, "config", "filter.lfs.smudge", f"touch {proof}; cat")
     git(mirror, "config", "core.hooksPath", str(tmp_path))
-    await make_base(home, HOST, mirror, "key", wanted(mirror))
+    await make_base(home, HOST, mirror, "key", new_request(mirror))
     assert not proof.exists()
     assert (tree_path(home, "key") / "a.crlf").read_bytes() == b"1\n2\n"
 
@@ -183,11 +185,11 @@ async def test_using_it_is_noted(home: Home, tmp_path: Path) -> None:
 async def test_an_empty_mirror(home: Home, tmp_path: Path) -> None:
     await ensure_mirror(HOST, tmp_path / "empty.git")
     with pytest.raises(BadRequest):
-        asked = BaseRequest(source="s", commit="1" * 40, branch=None, origin=None)
-        await make_base(home, HOST, tmp_path / "empty.git", "key", asked)
+        request = BaseRequest(source="s", commit="1" * 40, branch=None, origin=None)
+        await make_base(home, HOST, tmp_path / "empty.git", "key", request)
 
 
-def test_keys_tell_repository_commit_and_branch_apart() -> None:
+def test_keys_distinguish_repository_commit_and_branch() -> None:
     keys = {
         base_key(repository, commit, branch)
         for repository in ("a-1", "b-2")

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
+from hutch.domain.starter_files import StarterFile
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail_startup import open_jail
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.removal import remove_leftovers
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home, Record
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
@@ -26,6 +27,8 @@ from tests.forked import PLAIN, Forked, run
 from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
 
 pytestmark = pytest.mark.anyio
+
+EMPTY = StarterFile(b"")
 
 WHOLE = {name: text.encode() if isinstance(text, str) else text for name, text in FILES.items()}
 
@@ -185,7 +188,7 @@ async def test_a_linked_worktree(home: Home, project: Path, tmp_path: Path) -> N
 
 
 async def test_a_dot_git_that_points_elsewhere_is_refused(home: Home, project: Path, tmp_path: Path) -> None:
-    """Or somebody's directory could name the repository of somebody else."""
+    """Otherwise a user's directory could name the repository of another user."""
     (tmp_path / "lure").mkdir()
     (tmp_path / "lure/.git").write_text(f"gitdir: {project}/.git\n")
     with pytest.raises(BadRequest, match="does not point back"):
@@ -237,14 +240,16 @@ async def test_a_directory_without_git_is_copied_whole(home: Home, tmp_path: Pat
 
 
 async def test_starter_files(home: Home) -> None:
-    record = await prepare(home, "w", {"src/a.py": b"a\n", "b": b"\0"}, git=HOST)
+    files = {"src/a.py": StarterFile(b"a\n"), "b": StarterFile(b"\0", executable=True)}
+    record = await prepare(home, "w", files, git=HOST)
     assert content(tree(home, "w")) == {"src/a.py": b"a\n", "b": b"\0"}
+    assert [(tree(home, "w") / name).stat().st_mode & 0o777 for name in files] == [0o644, 0o755]
     assert (record.source, record.base) == ("", None)
     for name in ("/etc/x", "../x", "a/../../x", "", "a/"):
         with pytest.raises((BadRequest, Conflict, NotFound)):
-            await prepare(home, "x", {"ok": b"", name: b""}, git=HOST)
+            await prepare(home, "x", {"ok": EMPTY, name: EMPTY}, git=HOST)
     with pytest.raises(Conflict):
-        await prepare(home, "x", {"a": b"", "a/b": b""}, git=HOST)
+        await prepare(home, "x", {"a": EMPTY, "a/b": EMPTY}, git=HOST)
     assert leftovers(home) == [] and not home.workspace("x").exists()
 
 
@@ -271,7 +276,7 @@ async def test_what_makes_no_sense_is_refused(home: Home, project: Path, tmp_pat
     assert leftovers(home) == []
 
 
-async def test_an_empty_repository_is_told(home: Home, tmp_path: Path) -> None:
+async def test_an_empty_repository_is_refused_with_a_reason(home: Home, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "--quiet")
     with pytest.raises(Conflict, match="is empty: it has no commit yet"):
@@ -289,7 +294,9 @@ async def test_submodules_and_lfs_pointers_are_left_as_they_are(home: Home, proj
     git(project, "commit", "--quiet", "-m", "sub")
     record = await prepare(home, "w", project, git=HOST)
     assert record.notes == (
-        "Submodules are empty, because Hutch does not fetch them: vendor/lib.",
+        "Submodules are empty, because Hutch does not fetch them: vendor/lib. If they are needed, allow "
+        "the host of their address in .gitmodules (--net HOST) and run `git submodule update --init` in "
+        "the jail.",
         "Files in git-lfs are pointers only: model.bin.",
     )
     assert (tree(home, "w") / "model.bin").read_text() == pointer
@@ -408,7 +415,7 @@ async def test_too_much_for_the_quota(home: Home, project: Path, tmp_path: Path)
     with pytest.raises(LimitReached, match="quota_bytes"):
         await prepare(home, "a", tmp_path / "plain", git=HOST, options=little)
     with pytest.raises(LimitReached, match="quota_bytes"):
-        await prepare(home, "a", {"big": b"x" * 200_000}, git=HOST, options=little)
+        await prepare(home, "a", {"big": StarterFile(b"x" * 200_000)}, git=HOST, options=little)
     assert leftovers(home) == []
 
 
@@ -436,10 +443,10 @@ sys.path.insert(0, sys.argv[1])
 from tests.workspace.preparing import HOST, Home
 from hutch.workspace.preparation.builder import prepare
 home, source, id, die = Home(pathlib.Path(sys.argv[2])), pathlib.Path(sys.argv[3]), sys.argv[4], sys.argv[5]
-def tell(progress):
+def report(progress):
     if progress.step == die:
         os.kill(os.getpid(), 9)
-record = asyncio.run(prepare(home, id, source, git=HOST, on_progress=tell))
+record = asyncio.run(prepare(home, id, source, git=HOST, on_progress=report))
 print(record.base)
 """
 

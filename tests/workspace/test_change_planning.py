@@ -27,7 +27,7 @@ def files(tree: Path) -> Files:
     return opened(tree)
 
 
-def test_every_change_is_told_with_both_hashes(files: Files) -> None:
+def test_every_change_is_reported_with_both_hashes(files: Files) -> None:
     assert files.change(
         [
             Write("a", b"A", None, sha(ALPHA)),
@@ -120,7 +120,7 @@ def test_a_link_inside_is_followed_and_stays(files: Files, tree: Path) -> None:
     assert (tree / "src/made").read_bytes() == b"made\n"
 
 
-def test_two_ways_to_one_file_are_one_file(files: Files, tree: Path) -> None:
+def test_two_paths_to_one_file_are_one_file(files: Files, tree: Path) -> None:
     (tree / "way").symlink_to("src")
     files.change([Write("way/c", b"1", None, sha(GAMMA)), Write("src/../link", b"2", None, sha(b"1"))])
     assert (tree / "src/c").read_bytes() == b"2"
@@ -178,7 +178,7 @@ def test_a_file_too_large_to_hold_is_refused(files: Files, tree: Path) -> None:
 
 names = st.sampled_from(["a", "b", "d/a", "d/b", "e/f/g"])
 contents = st.sampled_from([b"", b"1", b"22"])
-wishes = st.lists(
+requested_changes = st.lists(
     st.tuples(st.sampled_from(["write", "move", "edit", "delete"]), names, names, contents), max_size=8
 )
 
@@ -186,7 +186,7 @@ wishes = st.lists(
 @settings(
     max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(st.dictionaries(names, contents), wishes)
+@given(st.dictionaries(names, contents), requested_changes)
 def test_any_operations_do_what_they_would_one_by_one(
     tmp_path_factory: pytest.TempPathFactory,
     first: dict[str, bytes],

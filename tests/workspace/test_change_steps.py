@@ -101,7 +101,7 @@ def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what:
 
 
 class Late(Syscalls):
-    """Somebody does something right before a file is exchanged or taken away, after it was looked at."""
+    """Another process acts after a file was checked and right before it is exchanged or removed."""
 
     def __init__(self, do: Callable[[], object]) -> None:
         self.do = do
@@ -168,7 +168,7 @@ def contents(tree: Path) -> dict[str, tuple[object, ...]]:
 
 
 def test_what_comes_at_the_last_moment_is_not_overwritten(tree: Path) -> None:
-    """Somebody in the jail, who asks for no lock, changes a file twice in a row while we replace it."""
+    """A process in the jail, without a lock, changes a file twice in a row while we replace it."""
     rounds = 250
     place = tree / "file"
     place.write_bytes(b"")

@@ -65,7 +65,7 @@ def test_write_creates_and_replaces(files: Files, tree: Path) -> None:
 
 
 def test_a_file_is_replaced_not_written_into(files: Files, tree: Path) -> None:
-    """Whoever has it open goes on with what they had."""
+    """A process that has the file open keeps its old content."""
     with (tree / "b").open("rb") as held:
         files.write("b", b"other")
         assert held.read() == BETA
@@ -161,7 +161,7 @@ def test_delete_a_tree_whatever_its_modes(files: Files, tree: Path) -> None:
     assert not (tree / "src").exists()
 
 
-def test_many_files_are_told_as_one_directory(files: Files, tree: Path) -> None:
+def test_many_files_are_reported_as_one_directory(files: Files, tree: Path) -> None:
     (tree / "many").mkdir()
     for number in range(MAX_LISTED_CHANGES + 1):
         (tree / f"many/{number}").touch()
@@ -253,7 +253,7 @@ def test_an_ordinary_user_can_do_the_same() -> None:
         "workspace/test_files.py",
         "workspace/test_change_planning.py",
         "workspace/test_move_by_copy.py",
-        "workspace/test_journal.py",
+        "workspace/test_change_journal.py",
         "workspace/test_change_watcher.py",
         timeout_s=600,
     )

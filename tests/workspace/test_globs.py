@@ -1,4 +1,4 @@
-"""What a glob means, and that none takes for ever."""
+"""The meaning of globs, and their bounded time."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_what_a_glob_means(pattern: str, fits: list[str], fits_not: list[str]) -
     assert [path for path in fits_not if compiled.fullmatch(path)] == []
 
 
-def test_a_glob_that_makes_no_sense_is_told() -> None:
+def test_an_invalid_glob_is_refused_with_a_reason() -> None:
     with pytest.raises(BadRequest, match="not closed"):
         glob_pattern("{a,b")
     with pytest.raises(BadRequest, match="is invalid"):

@@ -1,4 +1,4 @@
-"""A repository of this machine, read by git inside a jail; what it answers is not believed."""
+"""A repository of this machine, read by git inside a jail, whose answers are validated."""
 
 # ruff: noqa: ASYNC240 (files of a test block nobody)
 
@@ -9,8 +9,8 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.mirror import has_commit
+from hutch.workspace.preparation.git_repository_layout import Head, Layout, quick_head
 from hutch.workspace.preparation.jailed_repository import open_jailed_repository
-from hutch.workspace.preparation.repository_detection import Head, Layout, quick_head
 from tests.forge.repositories import commit, commit_tree, git, make_repository
 from tests.workspace.preparing import HOST
 
@@ -77,7 +77,7 @@ async def test_history_that_was_rewritten(project: Path, tmp_path: Path) -> None
     assert git(mirror, "rev-list", "--count", anew) == "1"
 
 
-async def test_what_is_broken_is_told(project: Path, tmp_path: Path) -> None:
+async def test_a_broken_repository_is_refused_with_a_reason(project: Path, tmp_path: Path) -> None:
     (project / ".git/config").write_text("[core\n")
     async with opened(project) as local:
         with pytest.raises(BadRequest, match="is not a repository that git can read: bad config"):
@@ -103,7 +103,7 @@ async def test_nothing_checked_out_and_nothing_there(project: Path, tmp_path: Pa
             await local.head(None)
 
 
-async def test_sha_256_is_told(tmp_path: Path) -> None:
+async def test_sha_256_is_refused_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     (tmp_path / "scratch").mkdir()
     git(tmp_path / "new", "init", "--quiet", "--object-format=sha256")
@@ -153,7 +153,7 @@ async def test_the_repository_is_only_read(project: Path) -> None:
 
 
 async def test_a_branch_goes_before_a_tag_of_its_name(project: Path) -> None:
-    """As for a repository elsewhere, and for what plain files tell."""
+    """As for a repository elsewhere, and for what plain files show."""
     first = git(project, "rev-parse", "HEAD")
     git(project, "tag", "x")
     git(project, "checkout", "--quiet", "-b", "x")

@@ -46,6 +46,6 @@ def test_links_are_followed_as_far_as_there_is_something(tree: Path, path: str, 
 
 
 @pytest.mark.parametrize("path", ["out/passwd", "above/x", "a/x", "../x"])
-def test_what_leads_out_or_nowhere_is_told(tree: Path, path: str) -> None:
+def test_links_that_lead_out_or_nowhere_are_refused(tree: Path, path: str) -> None:
     with Directory.at(tree) as directory, pytest.raises(Denied):
         resolve_links(directory, path, ["/workspace"])

@@ -1,4 +1,4 @@
-"""What is in a directory, a page at a time."""
+"""The entries of a directory, a page at a time."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def paths(tree: Directory, path: str = "", *, limit: int = 1000, **how: bool) ->
     return [entry.path for page in pages(tree, path, limit=limit, **how) for entry in page.entries]
 
 
-def test_every_kind_is_told_with_all_about_it(tree: Directory, place: Path) -> None:
+def test_every_kind_is_listed_with_all_its_fields(tree: Directory, place: Path) -> None:
     (place / "directory").mkdir(mode=0o750)
     (place / "file").write_bytes(b"12345")
     (place / "file").chmod(0o640)
@@ -71,7 +71,7 @@ def test_a_walk_goes_down_right_after_naming_a_directory(tree: Directory, place:
     assert paths(tree, "b") == ["b/a", "b/z"]
 
 
-def test_links_are_told_and_never_followed(tree: Directory, place: Path, tmp_path: Path) -> None:
+def test_links_are_listed_and_never_followed(tree: Directory, place: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret").touch()
     (place / "out").symlink_to(tmp_path / "outside")
@@ -127,7 +127,7 @@ def test_pages_together_are_the_whole(
     max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(trees, trees, st.integers(1, 4), st.integers(0, 20))
-def test_what_was_there_all_along_is_told_once(
+def test_entries_that_stay_are_listed_once(
     tree: Directory, place: Path, before: list[str], after: list[str], limit: int, when: int
 ) -> None:
     """Some files go and others come between two pages."""
@@ -221,7 +221,7 @@ def test_a_directory_that_is_moved_under_the_walk_does_not_lead_it_astray(
             (place / moved).rename(place / "aside/d")
     assert len(found) == len(set(found))
     assert "aside" in found
-    # Those above what was moved are all told, in spite of everything.
+    # Entries above the moved directory are all listed nevertheless.
     assert {str(above / "z") for above in chain.parents if len(above.parts) < MAX_OPEN_LEVELS + 10} <= set(
         found
     )

@@ -181,7 +181,7 @@ def test_what_changed_since_it_was_copied_is_not_removed(tmp_path: Path) -> None
 
 
 class Late(Syscalls):
-    """Somebody writes right after the copy was made."""
+    """Another process writes right after the copy was made."""
 
     def copy_subtree(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
         left_out = super().copy_subtree(fd, name, to_fd, to_name)
@@ -218,7 +218,7 @@ def test_a_copy_is_the_same_and_refills_what_is_missing(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_what_cannot_be_copied_is_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_copied_are_refused(tmp_path: Path) -> None:
     tree = make_place(tmp_path)
     os.mkfifo(tree / "src/pipe")
     fd = os.open(tmp_path, os.O_RDONLY)

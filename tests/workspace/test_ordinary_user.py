@@ -1,4 +1,4 @@
-"""All that preparing and layers promise, once more as somebody who is not root."""
+"""The tests of preparation and layers, once more as a user who is not root."""
 
 import os
 
@@ -11,15 +11,16 @@ UID = 54398
 SUITES = (
     (
         "workspace/test_builder.py",
-        "workspace/test_repository_detection.py",
+        "workspace/test_git_repository_layout.py",
         "workspace/test_uncommitted_changes.py",
     ),
     (
         "workspace/test_base.py",
         "workspace/test_tree_copy.py",
-        "workspace/test_filler.py",
+        "workspace/test_workspace_filling.py",
         "workspace/test_jailed_repository.py",
         "workspace/test_workspace_mount.py",
+        "workspace/test_dependency_layers.py",
         "workspace/test_quota.py",
         "workspace/test_removal.py",
     ),

@@ -84,7 +84,7 @@ def test_text_can_always_be_shown(tree: Directory, tmp_path: Path) -> None:
         (b"\x00\x01\x02\x03", "binary data"),
     ],
 )
-def test_binary_files_are_told_as_such(tree: Directory, tmp_path: Path, data: bytes, kind: str) -> None:
+def test_binary_files_are_reported_as_such(tree: Directory, tmp_path: Path, data: bytes, kind: str) -> None:
     (tmp_path / "file").write_bytes(data)
     expected = Binary("file", kind, len(data), data[:64].hex())
     assert read_lines(tree, "file") == expected

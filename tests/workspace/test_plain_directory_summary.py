@@ -1,16 +1,13 @@
-"""What is told of a directory without git before it is copied."""
+"""The summary of a directory without git, shown before it is copied."""
 
 import os
 from pathlib import Path
 
 import pytest
 
+from hutch.domain.secret_file_names import has_secret_name
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.preparation.plain_directory_summary import (
-    DirectorySummary,
-    has_secret_name,
-    summarize_directory,
-)
+from hutch.workspace.preparation.plain_directory_summary import DirectorySummary, summarize_directory
 
 
 def test_files_are_counted_and_secrets_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A workspace takes what it may and no more, whoever writes."""
+"""A workspace never exceeds its quota, by any writer."""
 
 import asyncio
 import os
@@ -10,10 +10,10 @@ from hutch.domain.errors import LimitReached
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.quota import Quota, Usage
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.quota import Quota, Usage
 from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ async def test_what_counts_is_what_the_workspace_adds(home: Home, tmp_path: Path
     ],
     ids=["bytes", "files"],
 )
-async def test_a_jail_that_writes_too_much_is_stopped_and_told(
+async def test_a_jail_that_writes_too_much_is_stopped_with_a_reason(
     home: Home, tmp_path: Path, mode: str, script: str, limit: str, output: str
 ) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST, options=options(mode))
@@ -85,7 +85,7 @@ async def test_a_jail_that_writes_too_much_is_stopped_and_told(
     opened.close()
 
 
-async def test_a_limit_of_the_jails_own_is_told_as_that(home: Home, tmp_path: Path) -> None:
+async def test_a_limit_of_the_jail_itself_is_reported_as_that(home: Home, tmp_path: Path) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST)
     opened = await open_workspace(home, "w")
     quota = Quota(opened)

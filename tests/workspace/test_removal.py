@@ -1,4 +1,4 @@
-"""What is removed is gone, whatever was done to it, and what a crash left is found."""
+"""A removed workspace is gone, whatever its state, and the rest after a crash is found."""
 
 # ruff: noqa: ASYNC240 (files of a test block nobody)
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.starter_files import StarterFile
 from hutch.jail.jail_startup import open_jail
 from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.base_checkout import find_base
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.removal import (
     NEW,
     TRASH,
@@ -26,6 +26,7 @@ from hutch.workspace.preparation.removal import (
     remove_workspace,
     temporary_name,
 )
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home
 from tests.forked import PLAIN, run
@@ -119,7 +120,9 @@ time.sleep(10)
 
 
 async def test_what_a_killed_one_left_is_finished(home: Home) -> None:
-    await prepare(home, "w", {f"d{number % 50}/f{number}": b"x" for number in range(1000)}, git=HOST)
+    await prepare(
+        home, "w", {f"d{number % 50}/f{number}": StarterFile(b"x") for number in range(1000)}, git=HOST
+    )
     ran = run([sys.executable, "-c", REMOVING, str(home.data)], env=PLAIN)
     assert ran.returncode == -9
     assert home.records() == []

@@ -1,4 +1,4 @@
-"""What may be copied from, and delivered into: nothing of Hutch's own, by whatever path."""
+"""Repositories that may be copied and delivered to: never one of Hutch's own directories, by any path."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ else:
 
 
 def access_of(home: Path, named: Path, *mounts: tuple[Path, Path], by: str = "--rbind", **env: str) -> str:
-    """What is said of a directory, where each of `mounts` shows one directory at another."""
+    """The answer for a directory, where each of `mounts` shows one directory at another."""
     words = [sys.executable, "-c", PROGRAM, home, named, by, *(path for pair in mounts for path in pair)]
     return run(words, env=PLAIN | env, capture_output=True, text=True, check=True).stdout
 

@@ -74,7 +74,7 @@ async def test_context_belongs_to_its_match(jail: Jail) -> None:
     assert [(line.number, line.matched) for line in found.lines] == [(2, False), (3, True), (4, False)]
 
 
-async def test_a_cut_answer_tells_the_total(jail: Jail, tree: Path) -> None:
+async def test_a_truncated_answer_has_the_total(jail: Jail, tree: Path) -> None:
     (tree / "many").write_text("needle\n" * 500_000)  # more than is kept in memory
     found = await grep(jail, GrepQuery(pattern="needle", limit=3))
     assert [line.number for line in found.lines] == [1, 2, 3]
@@ -90,7 +90,7 @@ async def test_files_and_counts(jail: Jail) -> None:
     ) == GrepResult(counts={"src/deep/er/util.py": 2}, total=4, cut=True, next=1)
 
 
-async def test_letters_of_either_case_and_matches_over_lines(jail: Jail) -> None:
+async def test_both_cases_and_matches_over_lines(jail: Jail) -> None:
     assert (await grep(jail, GrepQuery(pattern="MAIN", path="README.md"))).total == 0
     assert (await grep(jail, GrepQuery(pattern="MAIN", path="README.md", ignore_case=True))).total == 1
     found = await grep(jail, GrepQuery(pattern=r"main\(\):.*name", path="src/main.py", multiline=True))
@@ -123,7 +123,7 @@ async def test_a_very_long_line_is_cut(jail: Jail, tree: Path) -> None:
         (GrepQuery(pattern="x", context=-1), BadRequest, "between 0 and"),
     ],
 )
-async def test_what_cannot_be_searched_is_told(
+async def test_an_invalid_search_is_refused_with_a_reason(
     jail: Jail, wanted: GrepQuery, kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind, match=words):

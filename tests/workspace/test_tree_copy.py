@@ -89,7 +89,7 @@ def test_a_link_that_is_swapped_in_is_not_followed(tmp_path: Path) -> None:
             target = tmp_path / f"target-{number}"
             try:
                 copied(source, target)
-            except Exception as error:  # noqa: BLE001 - whatever is told, nothing may leak
+            except Exception as error:  # noqa: BLE001 - whatever the error, nothing may leak
                 assert type(error).__module__ == "hutch.domain.errors"
             found = {path.read_text() for path in target.rglob("file") if not path.parent.is_symlink()}
             assert found <= {"mine"}
@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         copied(tmp_path / "source", tmp_path / "target")
 
 
-def test_whoever_is_told_may_stop_it(source: Path, tmp_path: Path) -> None:
+def test_a_progress_callback_may_stop_the_copy(source: Path, tmp_path: Path) -> None:
     for number in range(500):
         (source / f"f{number}").write_text("")
 
@@ -181,7 +181,7 @@ def test_deep_directories_need_few_descriptors(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_moved_out_while_it_is_copied(tmp_path: Path) -> None:
-    """What is above it then is somebody else's, and is not read."""
+    """Its new parents are outside of the source, and are not read."""
     for top in ("source", "secrets"):
         (tmp_path / top / Path(*["d"] * (2 * MAX_OPEN_LEVELS))).mkdir(parents=True)
     (tmp_path / "secrets/d/secret").write_text("s")
@@ -190,10 +190,10 @@ def test_a_directory_that_is_moved_out_while_it_is_copied(tmp_path: Path) -> Non
         (bottom / str(number)).write_text("")
     moved = []
 
-    def tell(so_far: CopyResult) -> None:
+    def report(so_far: CopyResult) -> None:
         if not moved:
             moved.append((tmp_path / "source/d/d/d").rename(tmp_path / "secrets/d/moved"))
 
     with pytest.raises(Conflict, match="was moved while it was copied"):
-        copied(tmp_path / "source", tmp_path / "target", on_copied=tell)
+        copied(tmp_path / "source", tmp_path / "target", on_copied=report)
     assert not any(path.name == "secret" for path in (tmp_path / "target").rglob("*"))

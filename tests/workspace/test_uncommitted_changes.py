@@ -1,4 +1,4 @@
-"""What is changed and not committed comes along, and nothing else does."""
+"""Uncommitted changes are copied, and nothing else is."""
 
 import os
 import shutil
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.uncommitted_changes import copy_changes
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home
 from tests.examples import examples

@@ -1,4 +1,4 @@
-"""A workspace in use: nothing is left half done, and what it keeps is bounded."""
+"""An open workspace: no change is left half done, and its buffers are bounded."""
 
 # ruff: noqa: ASYNC240 (small files, looked at between steps)
 
@@ -56,7 +56,7 @@ async def moments(count: int = 20) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_who_is_cancelled_keeps_the_turn_until_the_change_is_whole(home: Home, tree: Path) -> None:
+async def test_a_cancelled_change_keeps_the_lock_until_it_is_complete(home: Home, tree: Path) -> None:
     async with opened(home, tree) as workspace:
         with workspace.files.exclusive():  # a change cannot go on
             task = asyncio.ensure_future(workspace.write("b.txt", b"new\n"))

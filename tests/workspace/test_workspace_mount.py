@@ -1,4 +1,4 @@
-"""A workspace in layers: what a jail does there never reaches the base, nor anything else."""
+"""A workspace in layers: changes by a jail never reach the base, nor anything else."""
 
 # ruff: noqa: ASYNC240 (files of a test block nobody)
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.starter_files import StarterFile
 from hutch.jail.jail_startup import open_jail
 from hutch.workspace.preparation.base_checkout import tree_path
 from hutch.workspace.preparation.builder import prepare
@@ -345,7 +346,7 @@ async def test_paths_that_would_need_quoting(tmp_path: Path) -> None:
 
 
 async def test_a_copy_is_opened_where_it_lies(home: Home, tmp_path: Path) -> None:
-    await prepare(home, "files", {"a/b.txt": b"x"}, git=HOST)
+    await prepare(home, "files", {"a/b.txt": StarterFile(b"x")}, git=HOST)
     opened = await open_workspace(home, "files")
     assert opened.place.directory == opened.place.written == home.workspace("files") / "tree"
     assert (opened.upper, opened.attributes) == (None, None)

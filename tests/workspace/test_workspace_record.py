@@ -1,4 +1,4 @@
-"""What is written down about a workspace can be read again."""
+"""The record of a workspace can be read again."""
 
 from pathlib import Path
 
@@ -35,13 +35,13 @@ def test_what_a_later_version_added_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"id": 1', '{"notes": 5}'])
-def test_what_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_record_is_refused_with_a_reason(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(Unavailable, match=f"The workspace '{tmp_path.name}' cannot be read"):
         Record.read(tmp_path)
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_record_is_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="There is no workspace"):
         Record.read(tmp_path / "gone")
     assert Home(tmp_path / "gone").records() == []

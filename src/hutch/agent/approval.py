@@ -7,14 +7,14 @@ Where no user can be asked, ask means deny.
 
 import asyncio
 import posixpath
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from hutch.agent.tool_call_rules import Decision, Policy, Rule
+from hutch.agent.tool_call_rules import COMMAND_TOOLS, TYPING_TOOL, Decision, Policy, Rule
 from hutch.agent.tools.interface import Arguments, ToolResult
 from hutch.domain.errors import HutchError
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, Event, StepReached
@@ -39,6 +39,7 @@ class Answer:
 
 Asker = Callable[[ApprovalRequested, tuple[Rule, ...]], Awaitable[Answer]]
 Resolve = Callable[[str], Awaitable[str]]
+NoteDecision = Callable[[Call, Decision], Awaitable[None]]  # records a decision of an owner's policy
 SaveRules = Callable[[tuple[Rule, ...]], Awaitable[None]]
 
 
@@ -51,11 +52,14 @@ class Approvals:
     save_rules: SaveRules | None = None  # stores rules that were allowed with scope "always"
     roots: Sequence[str] = (WORKSPACE,)  # paths of the workspace inside the jail
     resolve: Resolve | None = None  # follows the links of a path
+    note: NoteDecision | None = None  # for the audit
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # one question at a time
 
     async def check(self, call: Call, args: Arguments, write: Write) -> ToolResult | None:
         """None when the call may be made, else the refusal for the model."""
         decision = await self._decide(call.tool, args)
+        if decision.policies and self.note is not None:
+            await self.note(call, decision)
         if decision.action == "ask":
             async with self._turn:
                 # Another question's answer may have covered this call meanwhile.
@@ -63,13 +67,16 @@ class Approvals:
                 if decision.action == "ask":
                     return await self._ask(call, args, decision, write)
         if decision.action == "deny":
-            return _refusal(f"A rule denies this: {decision.rule}. Find another way, or say that you cannot.")
+            return _refusal(
+                f"A rule denies this: {decision}. Find another way, or say that you cannot.", decision
+            )
         return None
 
-    async def remember(self, tool: str, args: Arguments) -> None:
-        """Restore an answer with scope "session" from before a crash."""
+    async def remember(self, tool: str, args: Arguments, policies: Collection[str] = ()) -> None:
+        """Restore an answer with scope "session" from before a crash; `policies` are those of the owner that
+        had asked."""
         covers = (await self._decide(tool, args)).covers
-        self.policy = self.policy.granted(covers)
+        self.policy = self.policy.granted(covers, policies)
 
     async def _decide(self, tool: str, args: Arguments) -> Decision:
         # Another process parses commands, one at a time, and may take seconds. A thread pool of its own
@@ -83,7 +90,7 @@ class Approvals:
         """The paths of a call, with links resolved. The tool refuses those that lead out of the workspace."""
         found: list[str] = []
         if self.resolve is not None:
-            for path in _named(args):
+            for path in named_paths(args):
                 with suppress(HutchError):
                     found.append(await self.resolve(path))
         return found
@@ -91,31 +98,37 @@ class Approvals:
     async def _ask(self, call: Call, args: Arguments, decision: Decision, write: Write) -> ToolResult | None:
         if self.ask is None:
             return _refusal(
-                f"This needs a user's approval ({decision.rule}), and no user is here to give it. "
-                f"Find another way, or finish and say what remains to be done."
+                f"This needs a user's approval ({_described(decision)}), and no user is here to give it. "
+                f"Find another way, or finish and say what remains to be done.",
+                decision,
             )
         question = ApprovalRequested(
             call_id=call.id,
             tool=call.tool,
             summary=summary(args),
             rule=decision.rule,
+            source=decision.source,
+            policies=decision.policies,
+            approvers=decision.approvers,
             covers=tuple(f"{rule.tool} {rule.pattern}".strip() for rule in decision.covers),
         )
         await write(question)
         answer = await self.ask(question, decision.covers)
         # Without rules to add, an answer can hold only once.
         scope = answer.scope if decision.covers else "once"
-        if scope == "always" and self.save_rules is None:
-            scope = "session"  # there is no store for a longer one
+        saves = decision.takes_saved and call.tool != TYPING_TOOL  # a terminal's id means nothing elsewhere
+        if scope == "always" and (self.save_rules is None or not saves):
+            scope = "session"  # there is no store for a longer one, or an owner's policy accepts none
         event: Event = ApprovalAnswered(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
         await write(event)
         if not answer.allowed:
             why = f": {answer.reason.rstrip('. ')}." if answer.reason else "."
             return _refusal(
-                f"The user does not allow this{why} Do something else, or ask the user what to do."
+                f"The user does not allow this{why} Do something else, or ask the user what to do.",
+                decision,
             )
         if scope != "once":
-            self.policy = self.policy.granted(decision.covers)
+            self.policy = self.policy.granted(decision.covers, decision.policies)
         if scope == "always" and self.save_rules is not None:
             try:
                 await self.save_rules(decision.covers)
@@ -134,16 +147,18 @@ def decide(
 ) -> Decision:
     """Apply the rules to a call. Paths are compared both normalised and with their links resolved."""
     command = getattr(args, "command", None)
-    if tool == "bash" and isinstance(command, str):
+    if tool in COMMAND_TOOLS and isinstance(command, str):
         return policy.decide(tool, command=command)
-    named = _named(args)
+    if tool == TYPING_TOOL:
+        return policy.decide(tool, paths=(str(getattr(args, "id", "")),))
+    named = named_paths(args)
     paths = tuple(dict.fromkeys([*(_relative(path, roots) for path in named), *resolved]))
     if hasattr(args, "searched"):
         return policy.decide(tool, below=paths)
     return policy.decide(tool, paths=paths)
 
 
-def _named(args: Arguments) -> tuple[str, ...]:
+def named_paths(args: Arguments) -> tuple[str, ...]:
     """The paths that a call names, or the directory that it searches."""
     searched, touched = getattr(args, "searched", None), getattr(args, "touched", None)
     if callable(searched):
@@ -170,5 +185,10 @@ def summary(args: Arguments) -> str:
     return f"{text[: SUMMARY_CHARS // 2]} {hidden} {text[-(SUMMARY_CHARS // 2) :]}"
 
 
-def _refusal(sentence: str) -> ToolResult:
-    return ToolResult(sentence, ok=False, data={"error": "denied"})
+def _described(decision: Decision) -> str:
+    return f"{decision.rule}; {decision.source}" if decision.source else decision.rule
+
+
+def _refusal(sentence: str, decision: Decision) -> ToolResult:
+    data = {"error": "denied", "rule": decision.rule, "rule_source": decision.source}
+    return ToolResult(sentence, ok=False, data=data)

@@ -25,6 +25,7 @@ from hutch.llm.interface import (
 )
 from hutch.llm.reply_builder import ReplyBuilder
 
+IMAGE_CHARS = 6000  # that cost as many tokens as an image of a usual size
 SHARE = 0.75  # of the model's context
 UNKNOWN_CONTEXT_TOKENS = 160_000
 CHARS_PER_TOKEN = 3.5
@@ -68,7 +69,7 @@ def needs_compaction(conversation: Conversation, model: Model) -> bool:
 
 
 def can_compact(conversation: Conversation) -> bool:
-    """Whether the conversation is long enough to summarise, and no call waits for its result."""
+    """True if the conversation is long enough to summarise, and no call waits for its result."""
     return not conversation.waiting and len(conversation.messages) > 2
 
 
@@ -128,5 +129,7 @@ def _count_chars(message: Message) -> int:
     match message:
         case FromModel():
             return len(message.text) + sum(len(call.arguments) + 40 for call in message.calls)
-        case FromUser() | FromTool():
+        case FromTool():
+            return len(message.text) + 20 + (IMAGE_CHARS if message.image else 0)
+        case FromUser():
             return len(message.text) + 20

@@ -2,17 +2,18 @@
 
 Events go in one by one, as they are written or as they are read back after a crash;
 messages come out. A message never changes, so each request begins with the previous
-one, to the byte, and caches of providers hit.
+one, to the byte, and caches of providers hit. Only old images are dropped, rarely and
+several at a time.
 """
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hutch.domain import events
 from hutch.domain.audience import audience_of
 from hutch.domain.events import AnyEvent, Entry, ToolReturned
-from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Message
+from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Image, Message
 
 INTERRUPTED = (
     "Hutch was stopped while this ran. It is unknown how far it got. Check the current state before you do "
@@ -21,6 +22,8 @@ INTERRUPTED = (
 NOT_MADE = "The run was stopped before this call, so the call was not made."
 UNFINISHED = ("length", "refused")
 MAX_NAMED_FILES = 20
+MAX_IMAGE_CHARS = 4 << 20  # of all images, in Base64: each request repeats them
+GONE = "(It is no longer shown. Read it again to see it.)"
 ERASED = "(erased)"  # replaces an erased text, since providers refuse an empty one
 
 
@@ -38,13 +41,16 @@ class Conversation:
     started: set[str] = field(default_factory=set)  # ids of the waiting calls that had started
     question: events.QuestionAsked | None = None  # the last question of an ask_user call without a result
     answer: str | None = None  # to that question
-    granted: list[Call] = field(default_factory=list)  # allowed by users for the session
+    # Calls that users allowed for the session, with the names of the owner's policies that had asked.
+    granted: list[tuple[Call, tuple[str, ...]]] = field(default_factory=list)
     last: Call | str | None = None  # the call of finish, or the reply without calls that ended the run
     input_tokens: int = 0  # of the last request, as its provider counts them
     summary: str = ""  # replaces all earlier messages, after a compaction
     compacted: tuple[Message, ...] = ()  # of those messages: the replies without text, and the last result
     seq: int = 0  # of the last event applied
     _calls: dict[str, Call] = field(default_factory=dict)  # of the last reply
+    _asking: tuple[str, ...] = ()  # the policies that asked last
+    _images: dict[str, Image] = field(default_factory=dict)  # read by calls that have not returned
     _notices: list[str] = field(default_factory=list)  # that wait until no call is open
 
     @classmethod
@@ -78,21 +84,23 @@ class Conversation:
                 self.run_id, self.task, self.user_messages, self.last = event.run_id, event.prompt, [], None
                 self.messages.append(FromUser(event.prompt))
             case events.MessageSent(author="user"):
-                self._add_message(event.text)
+                self.messages.append(FromUser(event.text))
                 self.user_messages.append(event.text)
+                self.last = None  # the run goes on
             case events.MessageSent(author="hutch"):
-                self._add_message(f"[Hutch: {event.text}]")
+                self.messages.append(FromUser(f"[Hutch: {event.text}]"))
             case events.ModelReplied():
                 self._reply(event)
             case events.ToolCalled():
                 self.started.add(event.call_id)
             case events.ApprovalRequested():
                 self.started.discard(event.call_id)  # it waits for a user, and has done nothing yet
+                self._asking = event.policies
             case events.ApprovalAnswered():
                 self.started.add(event.call_id)
                 # Rules with scope "always" are in the store, and may have been withdrawn since.
                 if event.allowed and event.scope == "session" and event.call_id in self._calls:
-                    self.granted.append(self._calls[event.call_id])
+                    self.granted.append((self._calls[event.call_id], self._asking))
             case events.QuestionAsked():
                 self.question, self.answer = event, None
             case events.QuestionAnswered():
@@ -102,10 +110,14 @@ class Conversation:
                 if event.call_id not in self._calls:
                     return  # the reply that made this call was erased
                 call = self.waiting.pop(event.call_id, None)
-                self.messages.append(FromTool(event.call_id, event.tool, event.text, event.ok))
+                image = self._images.pop(event.call_id, None)
+                self.messages.append(FromTool(event.call_id, event.tool, event.text, event.ok, image))
+                self._drop_old_images()
                 if event.tool == "finish" and event.ok:
                     self.last = call
                 self._send_notices()
+            case events.ImageLoaded() if event.data:
+                self._images[event.call_id] = Image(event.media_type, event.data)
             case events.FileChanged():
                 self.files[event.path] = event.kind
                 if event.moved_from:
@@ -122,9 +134,20 @@ class Conversation:
                 self.messages = [FromUser(event.summary)]
                 self.summary, self.input_tokens = event.summary, 0
 
-    def _add_message(self, text: str) -> None:
-        self.messages.append(FromUser(text))
-        self.last = None
+    def _drop_old_images(self) -> None:
+        """When there are too many images, remove the older half, so that this happens rarely."""
+        shown = [
+            (at, each, len(each.image.data))
+            for at, each in enumerate(self.messages)
+            if isinstance(each, FromTool) and each.image is not None
+        ]
+        if sum(chars for _, _, chars in shown) <= MAX_IMAGE_CHARS:
+            return
+        total = 0
+        for at, message, chars in reversed(shown):
+            total += chars
+            if total > MAX_IMAGE_CHARS // 2:
+                self.messages[at] = replace(message, text=f"{message.text} {GONE}", image=None)
 
     def _notify(self, text: str) -> None:
         """Add a notice; while calls are open, after their results."""

@@ -39,9 +39,11 @@ def as_event(report: ShellEvent | EgressAttempt) -> events.Event:
                 by=report.by,
             )
         case JobsDetached():
-            return events.JobsDetached(shell=report.shell)
+            return events.JobsDetached(
+                shell=report.shell, command=report.command, background_id=report.id, by=report.by
+            )
         case JobsEnded():
-            return events.JobsEnded(shell=report.shell)
+            return events.JobsEnded(shell=report.shell, background_id=report.id)
         case EgressAttempt():
             return events.EgressAttempted(
                 method=report.method,

@@ -8,33 +8,35 @@ interrupted.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import structlog
 
 from hutch.agent.approval import Approvals
 from hutch.agent.compaction import can_compact, needs_compaction, summarise
 from hutch.agent.conversation import INTERRUPTED, Conversation
-from hutch.agent.model_reply import ask, replied
+from hutch.agent.model_call import ask, replied
 from hutch.agent.persona import LimitSetter
 from hutch.agent.run_setup import RunSetup, UserMessage
 from hutch.agent.run_spending import Spent, too_long
-from hutch.agent.testing.report import Report
+from hutch.agent.testing.results import Report
 from hutch.agent.text_for_model import without_surrogates
 from hutch.agent.tool_execution import ToolExecution
 from hutch.agent.tools.ask_and_finish import ASK_USER, answer_result
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import escape_surrogates, resolve_path
-from hutch.domain.errors import HutchError, LimitReached
+from hutch.domain.errors import HutchError, LimitReached, Unavailable
+from hutch.domain.event_author import AGENT
 from hutch.domain.events import (
     ContextCompacted,
     Event,
     MessageSent,
     RunEnded,
 )
+from hutch.domain.no_model_messages import no_model_reason
 from hutch.domain.run_limits import LimitName
 from hutch.llm.interface import Call, FromModel, Request
 from hutch.llm.prices import cost_usd
@@ -49,6 +51,7 @@ Verify = Callable[[], Awaitable[Report | None]]
 CONTINUE = "Continue with the task, or call finish when it is done."
 MAX_VERIFICATIONS = 2  # tests may create files when first run; a second run rarely changes them
 UNANSWERED = "It was waiting for a user's answer."
+FAILING = "I ran the tests when you were done, and they do not pass."
 STOPPED, LAST = "when the run was stopped", "after the run"
 RESUMED = "I was stopped and started again. The shell is new, and no command runs in the background."
 logger = structlog.get_logger()
@@ -63,10 +66,12 @@ class Run:
     system: str
     conversation: Conversation = field(default_factory=Conversation)
     spent: Spent = field(default_factory=Spent)
+    describe: Callable[[RunSetup], str] | None = None  # the system prompt for a changed setup
     verify: Verify | None = None  # runs the tests at the end, if they were not run since the last change
     verdict: Report | None = None  # the result of `verify`
     snapshot: int = 0  # the one from before the run
     resumed: bool = False  # it was stopped and started again, with new shells
+    has_model: bool = True  # False: the offline script replies in its place, and the run is no success
     last: Snapshot | None = None  # the final state, on which the tests were run
     context: Context = field(init=False)
     approvals: Approvals = field(init=False)
@@ -78,6 +83,7 @@ class Run:
         setup, jail = self.setup, self.setup.context.jail
         self.context = replace(
             setup.context,
+            run_id=self.run_id,
             ask=self._timed(self._ask_user if setup.context.ask else None),
             hides=lambda tool, path: self.approvals.policy.hides(tool, path),
         )
@@ -87,6 +93,7 @@ class Run:
             save_rules=setup.save_rules,
             roots=(jail.workspace, *jail.policy.also_at),
             resolve=partial(resolve_path, context=self.context),
+            note=setup.note_decision,
         )
         self.execution = ToolExecution(
             self.run_id, setup, self.context, self.approvals, self._write, self.snapshot
@@ -125,7 +132,7 @@ class Run:
                 self.last = await self.context.workspace.snapshot(reason)
             if self.last.id != self.execution.snapshot:
                 self.execution.snapshot = self.last.id
-                await self._write(self.setup.recorder.snapshot_taken(self.last))
+                await self._write(self.setup.recorder.snapshot_taken(self.last, by=AGENT))
         except HutchError as error:  # the run ends anyway
             logger.warning("run.ended_without_snapshot", run_id=self.run_id, error=str(error))
 
@@ -167,6 +174,7 @@ class Run:
             if self.execution.conclusion is not None and not self.setup.inbox:
                 return await self._conclude()
             self.execution.conclusion = None  # a user has sent another message
+            await self._apply_changes()
             if sentence := self.execution.stuck or self.spent.describe_reached(self.setup.limits):
                 return "limit_reached", sentence
             await self._read_inbox()
@@ -181,6 +189,21 @@ class Run:
                 return "failed", f"{self.setup.model.name} refuses to continue. {reply.text}".strip()
             else:
                 self.execution.conclusion = ToolResult(reply.text)
+
+    async def _apply_changes(self) -> None:
+        """Take over the options that a user has changed since the last turn."""
+        changed = await self.setup.refresh() if self.setup.refresh else None
+        if changed is None:
+            return
+        self.setup = self.execution.setup = changed
+        self.system = self.describe(changed) if self.describe else self.system
+        self.approvals.policy = changed.policy
+        await self._restore_approvals()
+        remaining_s = self._remaining_s()
+        if self._clock is not None:
+            now = asyncio.get_running_loop().time()
+            self._clock.reschedule(None if remaining_s is None else now + max(0.0, remaining_s))
+        await self._write(changed.changed_event(self.run_id, self.spent.turns + 1))
 
     async def _conclude(self) -> tuple[Outcome, str]:
         """Decide the outcome by the tests, and deliver exactly the files that were tested.
@@ -205,7 +228,10 @@ class Run:
                 break
             passed = None
         if passed is False:
-            reason = self.verdict.reason if self.verdict else self.execution.tests_reason
+            reason = self.execution.tests_reason
+            if self.verdict:
+                reason = self.verdict.reason or self.verdict.failing
+                await self._write(MessageSent(author="hutch", text=f"{FAILING}\n{self.verdict.text()}"))
             return "tests_failing", reason or "The tests fail."
         if changed:
             named = ", ".join(map(escape_surrogates, changed[:3])) + (" and more" if changed[3:] else "")
@@ -232,12 +258,18 @@ class Run:
             tuple(conversation.messages),
             self.setup.toolbox.specs,
             compacted=conversation.compacted,
+            **self._generation(),
         )
         reply = await ask(self.setup.model, request, self.setup.redactor, self.setup.on_delta)
         event = replied(self.run_id, self.spent.turns + 1, self.setup.model, reply, began, self.setup.prices)
         self.spent.add(reply.usage, event.cost_usd)
         await self._write(event)
         return reply
+
+    def _generation(self) -> dict[str, Any]:
+        options = self.setup.generation
+        length = {} if options.max_reply_tokens is None else {"max_tokens": options.max_reply_tokens}
+        return {"temperature": options.temperature, "effort": options.effort, **length}
 
     async def _compact(self) -> None:
         """Replace the conversation by a summary."""
@@ -267,9 +299,7 @@ class Run:
         """Restore approvals for the session. After a crash, report calls in progress as interrupted, and make
         those that had not started."""
         conversation = self.conversation
-        for call in conversation.granted:
-            if isinstance(args := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
-                await self.approvals.remember(call.tool, args)
+        await self._restore_approvals()
         has_reply = (
             any(isinstance(message, FromModel) for message in conversation.messages) or conversation.summary
         )
@@ -289,16 +319,21 @@ class Run:
         if self.execution.conclusion is None:
             await self._write(MessageSent(author="hutch", text=RESUMED))
 
+    async def _restore_approvals(self) -> None:
+        for call, policies in self.conversation.granted:
+            if isinstance(args := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
+                await self.approvals.remember(call.tool, args, policies)
+
     def _was_in_progress(self, call: Call) -> bool:
-        """Whether a call had started. An unanswered question does not count: asking it again does no harm."""
+        """True if a call had started. An unanswered question does not count: asking it again does no harm."""
         conversation = self.conversation
         return call.id in conversation.started and (call.tool != ASK_USER or conversation.answer is not None)
 
-    async def _ask_user(self, text: str, call_id: str = "") -> str:
+    async def _ask_user(self, text: str, call_id: str = "", choices: Sequence[str] = ()) -> str:
         """Ask a user; a question that was open when the run was stopped keeps its id."""
         assert self.setup.context.ask is not None
         pending, self.conversation.question = self.conversation.question, None
-        return await self.setup.context.ask(text, call_id or (pending.call_id if pending else ""))
+        return await self.setup.context.ask(text, call_id or (pending.call_id if pending else ""), choices)
 
     async def _result_after_restart(self, call: Call) -> ToolResult:
         """The result of a call that was interrupted. `finish` changes nothing, so it is executed now."""
@@ -333,6 +368,8 @@ class Run:
     async def _end(self, outcome: Outcome, reason: str, code: str = "") -> RunEnded:
         await wait_until_done(asyncio.ensure_future(self._record_last_snapshot()))
         limit = self.spent.reached(self.setup.limits) if outcome == "limit_reached" else None
+        if outcome == "done" and not self.has_model:
+            outcome, reason, code = "failed", no_model_reason(), Unavailable.code
         ended = RunEnded(
             run_id=self.run_id,
             outcome=outcome,

@@ -6,7 +6,7 @@ name too, but it is untrusted: it can only remove tools, add rules that ask or d
 and lower limits. The rest of it reaches the model as text marked as the repository's.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -16,11 +16,14 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hutch.agent.run_spending import LimitFields
-from hutch.agent.tool_call_rules import Action, Policy, parse_rule
+from hutch.agent.tool_call_rules import Action, Policy, Rule, parse_rule
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.domain.quoted_text import check_model_name
+from hutch.domain.generation_option_fields import GenerationFields
+from hutch.domain.generation_options import NO_GENERATION, Generation
+from hutch.domain.one_line_text_check import check_model_name
 from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, LimitName, RunLimits
+from hutch.llm.model_name import near_names
 
 REPOSITORY_FOLDER = ".hutch/personas"
 MAX_BYTES = 64 * 1024
@@ -44,6 +47,8 @@ class Persona:
     limits: RunLimits
     from_repository: str = ""  # the prompt of the repository's file, shown to the model as data
     repository_limits: RunLimits = NO_LIMITS
+    generation: Generation = NO_GENERATION
+    ignored: tuple[str, ...] = ()  # a sentence about each part of the repository's file that has no effect
 
     def limits_for(self, requested: RunLimits) -> RunLimits:
         """The limits of a run: the tighter of the persona's and the caller's, else the defaults; and never
@@ -66,6 +71,7 @@ class Persona:
                 default=_stricter(self.policy.default, other.policy.default),
             ),
             model=other.model,
+            generation=other.generation,
             limits=self.limits.tightened(other.limits.or_else(DEFAULT_LIMITS)),
         )
 
@@ -75,16 +81,16 @@ def _stricter(one: Action, other: Action) -> Action:
 
 
 class _Rules(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     default: Action = "allow"
     rules: list[str] = Field(default_factory=list)
 
 
-class _Front(BaseModel):
+class _Front(GenerationFields):
     """The front matter, between two lines of three hyphens."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     description: str = ""
     model: str | None = None
@@ -102,7 +108,9 @@ def load_persona(
     text = _from_folder(name, folder) or built_in().get(name)
     if text is None and own is None:
         known = sorted(built_in() | {file.stem: "" for file in folder.glob("*.md")} if folder else built_in())
-        raise NotFound(f"There is no persona '{name}'. Known personas: {', '.join(known)}.")
+        near = near_names(name, known)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise NotFound(f"There is no persona '{name}'.{hint} Known personas: {', '.join(known)}.")
     persona = parse_persona(name, text or built_in()[DEFAULT], every)
     return _narrowed(persona, own, every) if own else persona
 
@@ -122,10 +130,21 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
         description=front.description,
         prompt=prompt.strip(),
         tools=tuple(tool for tool in every_tool if front.tools is None or tool in front.tools),
-        policy=Policy(tuple(map(parse_rule, front.policy.rules)), front.policy.default),
+        policy=Policy(
+            tuple(parse_rule(line, f"persona {name}") for line in front.policy.rules), front.policy.default
+        ),
         model=front.model,
         limits=front.limits.for_run(),
+        generation=front.to_generation(),
     )
+
+
+def render_persona(front: Mapping[str, Any], prompt: str) -> str:
+    """The file of a persona with this front matter and prompt."""
+    import yaml  # takes 20 ms, so only where a persona is written
+
+    head = yaml.safe_dump(dict(front), sort_keys=False, allow_unicode=True, width=100)
+    return f"---\n{head}---\n{prompt.strip()}\n"
 
 
 @cache
@@ -136,12 +155,14 @@ def built_in() -> dict[str, str]:
 
 
 def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Persona:
+    path = f"{REPOSITORY_FOLDER}/{persona.name}.md"
     try:
         front, prompt = _split(persona.name, text)
-        rules = [parse_rule(line) for line in front.policy.rules]
+        rules = [parse_rule(line, f"{path} of the repository") for line in front.policy.rules]
     except HutchError as error:
-        # An invalid file of the repository narrows nothing. The model sees the reason.
-        return replace(persona, from_repository=f"(its persona file cannot be used: {error})")
+        # An invalid file of the repository narrows nothing. The model and the user see the reason.
+        unusable = f"(its persona file cannot be used: {error})"
+        return replace(persona, from_repository=unusable, ignored=(f"'{path}' is ignored: {error}",))
     allowed = set(every_tool if front.tools is None else front.tools)
     default = _stricter(persona.policy.default, front.policy.default)
     return replace(
@@ -150,7 +171,21 @@ def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Perso
         policy=replace(persona.policy.narrowed(rules), default=default),
         repository_limits=front.limits.for_run(),
         from_repository=prompt.strip(),
+        ignored=tuple(f"'{path}' {part}" for part in _without_effect(front, rules, every_tool)),
     )
+
+
+def _without_effect(front: _Front, rules: Iterable[Rule], every_tool: tuple[str, ...]) -> Iterator[str]:
+    """The parts of a repository's file that have no effect, and why."""
+    own = "set it in your own persona if you want it"
+    for name in ("model", *GenerationFields.model_fields):
+        if (value := getattr(front, name)) is not None:
+            yield f"sets {name} to {value!r}, ignored: a repository may not set it; {own}."
+    for rule in rules:
+        if rule.action == "allow":
+            yield f"has the rule '{rule}', ignored: a repository may only ask or deny."
+    if unknown := sorted(set(front.tools or ()) - set(every_tool)):
+        yield f"names tools that do not exist: {', '.join(unknown)}."
 
 
 def _from_folder(name: str, folder: Path | None) -> str | None:

@@ -1,15 +1,17 @@
 """Everything that a run of the agent needs, built once before it begins."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
 
-from hutch.agent.approval import Asker, SaveRules
-from hutch.agent.model_reply import OnDelta
+from hutch.agent.approval import Asker, NoteDecision, SaveRules
+from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tools.interface import Context
 from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.events import RunChanged
+from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import RunLimits
 from hutch.llm.interface import Model
@@ -38,6 +40,7 @@ class RunSetup:
     policy: Policy  # without the approvals of this run
     approve: Asker | None = None  # None: no user can approve
     save_rules: SaveRules | None = None  # stores rules that were allowed with scope "always"
+    note_decision: NoteDecision | None = None  # records the decisions of the owner's policies
     prices: Prices = field(default_factory=lambda: NO_OWN_PRICES)  # set by the user
     notes: str | None = None  # replace the repository's notes for agents
     brief: str = ""  # the session as its user described it
@@ -45,6 +48,23 @@ class RunSetup:
     inbox: list[UserMessage] = field(default_factory=list)  # messages sent during the run
     leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now will be resumed
     counts_waiting: bool = False  # time spent waiting for a user counts towards the timeout
+    generation: Generation = NO_GENERATION  # of the model's replies
+    delivers: bool | None = None  # its changes become a commit; None: as it was when the run started
+    # Returns the setup of the next turn if a user has changed the session's options, else None.
+    refresh: "Callable[[], Awaitable[RunSetup | None]] | None" = None
+
+    def changed_event(self, run_id: str, turn: int) -> RunChanged:
+        """The event for a run that works with this setup from a turn on."""
+        return RunChanged(
+            run_id=run_id,
+            turn=turn,
+            persona=self.persona.name,
+            model=self.model.name,
+            context_tokens=self.model.context_tokens,
+            network=self.context.jail.policy.network,
+            **self.limits.event_fields(),
+            **asdict(self.generation),
+        )
 
     @property
     def redactor(self) -> Redactor:

@@ -1,4 +1,4 @@
-"""What a run has used, compared with its limits."""
+"""The resources that a run has used, compared with its limits."""
 
 import time
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hutch.domain.dollar_text import dollars
+from hutch.domain.dollar_amount import dollars
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.run_limits import LimitName, RunLimits
 from hutch.llm.interface import Usage
@@ -15,7 +15,7 @@ from hutch.llm.interface import Usage
 class LimitFields(BaseModel):
     """Limits of a run, as a user's file sets them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     turns: int | None = Field(None, ge=1)
     tokens: int | None = Field(None, ge=1)
@@ -28,7 +28,7 @@ class LimitFields(BaseModel):
 
 @dataclass(slots=True)
 class Spent:
-    """What a run has used so far. A resumed run continues from its old counts."""
+    """The resources used so far. A resumed run continues from its old counts."""
 
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -86,7 +86,7 @@ class Spent:
 
 
 def spent_before(entries: Sequence[Entry]) -> Spent:
-    """What a run has used, by its log.
+    """The resources that a run has used, by its log.
 
     A killed process records no total time: then the times of its steps count, and the idle time until the
     run was resumed does not.

@@ -5,24 +5,26 @@ the session and are written without secrets just before it; when no event follow
 they are written after a moment. The agent's loop, requests of users, calls over MCP
 and terminals all append through the same recorder.
 
-What commands have printed comes before every event that follows it: each append first
-takes that output. Then come the jail's reports, and changes of files.
+Output of commands comes before every event that follows it: each append first
+takes that output. Then come the jail's reports, and changes of files. The end of a run
+names the commands that it leaves running: their later output has their ids.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 import structlog
 
+from hutch.agent.commands_left_running import CommandsLeftRunning
 from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.errors import HutchError
-from hutch.domain.events import Event, RanTests, SnapshotTaken
+from hutch.domain.events import Event, RunEnded, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
 from hutch.domain.surrogates import replace_surrogates
 from hutch.snapshots.storage import Snapshot
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import AlsoWrite, EventLog
 from hutch.system.uncancellable_work import run_to_end
 
 WRITE_DELAY_S = 0.02
@@ -31,6 +33,12 @@ logger = structlog.get_logger()
 Listener = Callable[[Sequence[Event]], Awaitable[None]]  # called with events that are in the log
 TakeEvents = Callable[[], Sequence[Event]]  # events that are due and not yet appended
 Note = Callable[[Event], None]
+
+
+class TakeOutput(Protocol):
+    """Takes what was printed. Unless `quiet`, text that may be part of a secret is held back a moment."""
+
+    def __call__(self, *, quiet: bool = False) -> Sequence[Event]: ...
 
 
 class Recorder:
@@ -42,27 +50,36 @@ class Recorder:
         self.redactor = redactor
         self.last_seq = 0  # of what was appended here
         self.listeners: list[Listener] = []
-        self.take_output: TakeEvents | None = None  # while commands can print
+        self.take_output: TakeOutput | None = None  # while commands can print
         self.take_changes: TakeEvents | None = None  # while files can change
         self.on_report: Note | None = None  # called at once for each report, before it is written
+        self._left_running = CommandsLeftRunning()
         self._pending: list[Event] = []  # reported by the jail, not yet written
         self._writing: asyncio.Task[None] | None = None
         self._appending: set[asyncio.Task[int]] = set()
 
-    async def append(self, events: Sequence[Event] = (), *, output: Sequence[Event] = ()) -> int:
+    async def append(
+        self,
+        events: Sequence[Event] = (),
+        *,
+        output: Sequence[Event] = (),
+        also: AlsoWrite | None = None,
+    ) -> int:
         """Write events after everything that commands have printed, the jail has reported and snapshots have
         shown; return the number of the last one.
 
-        `output` was taken before; it comes first. Output precedes the jail's reports about its command. All
-        events are durable when this returns. A caller that is cancelled meanwhile still waits for that: else
-        it would not know whether the events are in the log.
+        `also` writes rows in the same transaction. `output` was taken before; it comes first. Output precedes
+        the jail's reports about its command. All events are durable when this returns. A caller that is
+        cancelled meanwhile still waits for that: else it would not know whether the events are in the log.
         """
-        printed = self.take_output() if self.take_output is not None else ()
+        ends_run = any(isinstance(event, RunEnded) for event in events)
+        printed = self.take_output(quiet=ends_run) if self.take_output is not None else ()
         changes = self.take_changes() if self.take_changes is not None else ()
-        written = [*output, *printed, *self._take_pending(), *changes, *events]
+        reports = self._take_pending()
+        written = [*output, *printed, *reports, *changes, *map(self._left_running.complete, events)]
         if not written:
             return 0
-        appending = asyncio.ensure_future(self._append(written))
+        appending = asyncio.ensure_future(self._append(written, also))
         self._appending.add(appending)
         appending.add_done_callback(self._appending.discard)
         return await run_to_end(appending)
@@ -70,6 +87,7 @@ class Recorder:
     def report(self, event: Event) -> None:
         """Add a report of the jail; it is written with the next event, or else soon."""
         self.note(event)
+        self._left_running.note(event)
         self._pending.append(event)
         self.write_soon()
 
@@ -107,18 +125,14 @@ class Recorder:
 
     @property
     def admits(self) -> bool:
-        """Whether `admit` would pass, as far as is known without waiting."""
+        """True if `admit` would pass, as far as is known without waiting."""
         return self.log.can_record(self.session_id)
 
-    def snapshot_taken(self, taken: Snapshot, reason: str | None = None) -> SnapshotTaken:
+    def snapshot_taken(self, taken: Snapshot, reason: str | None = None, *, by: str = "") -> SnapshotTaken:
         """The event for a snapshot; `reason` replaces that of `taken`, which may be an older one's."""
         return SnapshotTaken(
-            snapshot=taken.id, tree=taken.tree, reason=taken.reason if reason is None else reason
+            snapshot=taken.id, tree=taken.tree, reason=taken.reason if reason is None else reason, by=by
         )
-
-    def tests_run(self, run_id: str, tests: Mapping[str, Any]) -> RanTests:
-        """The event for a run of the tests, from the data of its report."""
-        return RanTests(run_id=run_id, **tests)
 
     def clean_path(self, path: str) -> str:
         """A path for an event: without secrets, and in valid UTF-8."""
@@ -128,8 +142,8 @@ class Recorder:
         pending, self._pending = self._pending, []
         return [redact_event(event, self.redactor) for event in pending]
 
-    async def _append(self, events: Sequence[Event]) -> int:
-        head = await self.log.append(self.session_id, events)
+    async def _append(self, events: Sequence[Event], also: AlsoWrite | None) -> int:
+        head = await self.log.append(self.session_id, events, also=also)
         self.last_seq = max(self.last_seq, head.seq)
         for listener in self.listeners:
             await listener(events)

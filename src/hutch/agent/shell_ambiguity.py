@@ -32,14 +32,14 @@ EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
 
 
 def misread(text: str, tree: SyntaxTree) -> bool:
-    """Whether bash may read a text otherwise than the grammar does."""
+    """True if bash may read a text otherwise than the grammar does."""
     if not tree.is_valid or MISREAD.search(text) or SUBSCRIPT.search(text):
         return True
     return any(_odd(tree, number) for number in range(len(tree.nodes)))
 
 
 def plain(tree: SyntaxTree) -> bool:
-    """Whether the text has only commands: it sets, writes and defines nothing."""
+    """True if the text has only commands: it sets, writes and defines nothing."""
     for number, node in enumerate(tree.nodes):
         match node.kind:
             case "variable_assignment" | "declaration_command" | "function_definition" | "unset_command":
@@ -103,7 +103,7 @@ def _odd(tree: SyntaxTree, number: int) -> bool:
 
 
 def _odd_document(tree: SyntaxTree, number: int) -> bool:
-    """Whether a here-document may end elsewhere, or holds commands that the grammar does not see."""
+    """True if a here-document may end elsewhere, or holds commands that the grammar does not see."""
     parts = {tree.nodes[part].kind: part for part in tree.children(number)}
     if not {"heredoc_start", "heredoc_body", "heredoc_end"} <= set(parts):
         return True
@@ -119,7 +119,7 @@ def _odd_document(tree: SyntaxTree, number: int) -> bool:
 
 
 def _harmless(tree: SyntaxTree, number: int) -> bool:
-    """Whether a redirection only joins two streams, or discards one."""
+    """True if a redirection only joins two streams, or discards one."""
     kinds = [tree.nodes[part].kind for part in tree.children(number)]
     target = [tree.text(part) for part in tree.children(number) if tree.nodes[part].field == "destination"][
         :1

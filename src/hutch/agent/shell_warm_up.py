@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.bash import Bash, agent_shell
 from hutch.domain.errors import HutchError
-from hutch.jail.shell.shells import Shells
+from hutch.jail.shell.shared_shells import Shells
 from hutch.llm.prices import is_priced
+from hutch.system.background_tasks import running
 
 REQUEST_SENT_S = 0.1  # by then the request is sent, and loading does not delay it
 
@@ -16,15 +17,11 @@ REQUEST_SENT_S = 0.1  # by then the request is sent, and loading does not delay 
 @asynccontextmanager
 async def warm_up(setup: RunSetup) -> AsyncIterator[None]:
     """Start the agent's shell and load the prices of models, for the run inside the block."""
-    tasks = [asyncio.ensure_future(_load_prices(setup))]
+    work = [_load_prices(setup)]
     if Bash.name in setup.toolbox:
-        tasks.append(asyncio.ensure_future(_start_shell(setup.context.shells)))
-    try:
+        work.append(_start_shell(setup.context.shells))
+    async with running(*work):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _start_shell(shells: Shells) -> None:

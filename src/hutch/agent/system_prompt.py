@@ -45,6 +45,8 @@ def system_prompt(
     parts = [persona.prompt, _where(workspace, jail_path, network, delivers=delivers)]
     if PLAIN_PATH.fullmatch(start_in):
         parts[-1] += f" The user works in the directory {start_in}: the shell starts there."
+    if workspace.record.environment:
+        parts.append(_marked("the set-up of dependencies", workspace.record.environment))
     if brief:
         parts.append(brief)
     if notes:
@@ -54,9 +56,14 @@ def system_prompt(
     return "\n\n".join(parts)
 
 
-def describe_session(purpose: str, role: str, expectations: str) -> str:
-    """What the user wrote about a session; empty when that is nothing."""
-    named = {"Purpose": purpose, "Your role": role, "Expected result": expectations}
+def describe_session(purpose: str, role: str, expectations: str, company: str = "") -> str:
+    """The user's description of a session; may be empty."""
+    named = {
+        "Purpose": purpose,
+        "Company": company,
+        "Your role": role,
+        "Expected result": expectations,
+    }
     lines = [f"{name}: {strip_escapes(text).strip()}" for name, text in named.items() if text.strip()]
     return "\n".join(["The user described this session:", *lines]) if lines else ""
 

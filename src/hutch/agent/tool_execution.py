@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from hutch.agent.approval import Approvals
 from hutch.agent.loop_guard import LoopGuard
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.testing.side_effects import ChangedFiles
-from hutch.agent.tools.interface import Arguments, Context, ToolResult
+from hutch.agent.testing.files_changed_by_tests import ChangedFiles
+from hutch.agent.tools.interface import Arguments, Context, ImageResult, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.domain.author import AGENT, Actor, acting
-from hutch.domain.events import Event, ToolCalled, ToolReturned
+from hutch.domain.event_author import AGENT, Actor, acting
+from hutch.domain.events import Event, ImageLoaded, ToolCalled, ToolReturned
 from hutch.llm.interface import Call
 from hutch.snapshots.storage import Snapshot
 
@@ -30,7 +30,7 @@ class ToolExecution:
     write: Write
     snapshot: int  # the newest
     tests_ok: bool | None = None  # of the last complete test run; None when files may have changed since
-    tests_reason: str = ""  # why they did not pass, where no test failed
+    tests_reason: str = ""  # why they did not pass
     tested: Snapshot | None = None  # the state that those tests ran on and did not change
     conclusion: ToolResult | None = None  # the result of finish, or the last reply
     stuck: str = ""  # why continuing is useless
@@ -63,6 +63,8 @@ class ToolExecution:
             ok=result.ok,
             text=f"{result.text}\n\n{warning}".strip() if warning else result.text,
             duration_s=round(duration_s, 6),
+            rule=result.data.get("rule", ""),
+            rule_source=result.data.get("rule_source", ""),
         )
 
     async def _use_together(self, calls: Sequence[Call]) -> None:
@@ -102,14 +104,14 @@ class ToolExecution:
         return result, time.monotonic() - began
 
     def _facts(self, call: Call, result: ToolResult) -> list[Event]:
-        """The events of a call besides its result and the changed files."""
-        facts: list[Event] = []
+        """The events of a call besides its result and the changed files. Tests are in the log already."""
         if tests := result.data.get("tests"):
             partial = result.data.get("partial", False)
             self.tests_ok = None if partial and tests["ok"] else bool(tests["ok"])
-            self.tests_reason = str(tests["reason"])
-            facts.append(self.setup.recorder.tests_run(self.run_id, tests))
-        return facts
+            self.tests_reason = str(tests["reason"] or result.data.get("failing", ""))
+        if result.image is not None:
+            return [image_event(self.run_id, call.id, result.image, with_data=True)]
+        return []
 
     async def _snapshot_after(self, call: Call) -> list[Event]:
         """A snapshot after a call that changed files."""
@@ -128,4 +130,19 @@ class ToolExecution:
         self.guard.reset()
         if call.tool != "run_tests":
             self.tests_ok = None
-        return [self.setup.recorder.snapshot_taken(taken, f"after {tool}")]
+        return [self.setup.recorder.snapshot_taken(taken, f"after {tool}", by=AGENT)]
+
+
+def image_event(run_id: str, call_id: str, image: ImageResult, *, with_data: bool) -> ImageLoaded:
+    """The event of an image that was read; its content is needed only where a conversation is continued."""
+    return ImageLoaded(
+        run_id=run_id,
+        call_id=call_id,
+        path=image.path,
+        media_type=image.header.media_type,
+        size=image.size,
+        width=image.header.width,
+        height=image.header.height,
+        sha256=image.sha256,
+        data=image.data if with_data else "",
+    )

@@ -1,5 +1,6 @@
 """The retention of session files, from the settings."""
 
+from hutch.app.environments import environments_of
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.file_retention import Keep, Retention
 from hutch.settings import LoadedSettings
@@ -13,4 +14,4 @@ def retention_of(loaded: LoadedSettings, log: SqlLog) -> Retention:
         code_hours=settings.code_retention_hours,
         bytes=int(settings.file_retention_bytes),
     )
-    return Retention(log, workspaces_of(loaded), keep)
+    return Retention(log, workspaces_of(loaded), keep, environments_of(loaded))

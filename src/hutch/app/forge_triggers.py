@@ -10,10 +10,10 @@ SECRET = "github_webhook_secret"
 
 
 def triggers_of(loaded: LoadedSettings, services: Services) -> Triggers:
-    manners = TriggerOptions(
+    options = TriggerOptions(
         run_as=loaded.settings.github.run_as or "", public_url=loaded.settings.server.public_url or ""
     )
-    return Triggers(services, forges_of(loaded).github, manners)
+    return Triggers(services, forges_of(loaded).github, options)
 
 
 def webhook_secret(loaded: LoadedSettings) -> str:

@@ -2,22 +2,24 @@
 
 from functools import partial
 
-from hutch.app.local_git_jail import open_git
+from hutch.app.allowed_repositories import repositories_of
+from hutch.app.jails import jail_policy
 from hutch.app.model_selection import secrets_of
 from hutch.forge.forge_selection import Forges
 from hutch.forge.gh import RetryPolicy
 from hutch.forge.github_token_selection import Tokens
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.jail.egress.blocked_addresses import refusal
-from hutch.jail.process_owned_names import make_directory
+from hutch.jail.pid_stamped_names import make_directory
 from hutch.settings import LoadedSettings, user_environment
+from hutch.workspace.admission.repository_jail import open_git
 
 
 def forges_of(loaded: LoadedSettings) -> Forges:
     return Forges(
         tokens_of(loaded),
         reach_of(loaded),
-        partial(open_git, loaded),
+        partial(open_git, repositories_of(loaded), partial(jail_policy, loaded.settings)),
         partial(make_directory, "hutch-gh"),  # the next process cleans up if this one is killed
         RetryPolicy(max_wait_s=loaded.settings.github.max_retry_wait_s),
         user_environment(),
@@ -44,5 +46,5 @@ def reach_of(loaded: LoadedSettings) -> AllowedHosts:
 
 
 def _has_port(host: str) -> bool:
-    """Whether a host has a port; an IPv6 address contains colons as well."""
+    """True if a host has a port; an IPv6 address contains colons as well."""
     return host.count(":") == 1 or "]:" in host

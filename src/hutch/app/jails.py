@@ -1,47 +1,47 @@
 """Jails, with the policy that the settings define."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from hutch.app.allowed_repositories import own_directories
-from hutch.domain.commit_text import DEFAULT_AUTHOR
-from hutch.jail.egress.attempt import Report
+from hutch.environment.toolchains import find_toolchains, toolchain_variables
+from hutch.jail.egress.egress_attempt import Report
 from hutch.jail.egress_startup import Outside
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.location import JailLocation
-from hutch.jail.policy import Policy, profile
+from hutch.jail.policy import Policy, build_policy
+from hutch.jail.work_directory import JailLocation
 from hutch.settings import Settings, find_paths
 from hutch.workspace.admission.checked_directory_jail import open_checked_jail
 
-NETWORK_SETTINGS = ("network", "private_networks")  # the other settings of a jail are limits
-TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs could use all of it
+# Every other setting of a jail is a limit.
+OTHER_SETTINGS = ("network", "private_networks", "allowed_commands", "variables", "toolchains")
+NO_LIMITS: Mapping[str, Any] = MappingProxyType({})
 
 
 def jail_policy(
-    settings: Settings, *, profile_name: str = "agent", network: Sequence[str] = (), author: str = ""
+    settings: Settings,
+    *,
+    profile_name: str = "agent",
+    network: Sequence[str] = (),
+    author: str = "",
+    limits: Mapping[str, Any] = NO_LIMITS,
+    variables: Sequence[tuple[str, str]] = (),
 ) -> Policy:
-    """The policy of a jail: the settings for agents; other profiles take the lower of their limits and these.
-
-    Files in /tmp, /dev/shm and home use memory: limits that would allow all of it are reduced to a share.
-    """
-    known = profile(profile_name)
-    limits = {name: value for name, value in settings.jail if name not in NETWORK_SETTINGS}
-    if known.profile != "agent":
-        limits = {name: min(value, getattr(known.limits, name)) for name, value in limits.items()}
-    limits["file_bytes"] = max(known.limits.file_bytes, limits["workspace_growth_bytes"])
-    tmpfs = ("tmp_bytes", "shm_bytes", "home_bytes")
-    total = sum(limits[name] for name in tmpfs)
-    if total >= limits["memory_bytes"]:
-        share = TMPFS_SHARE * limits["memory_bytes"] / total
-        limits |= {name: int(limits[name] * share) for name in tmpfs}
-    return replace(
-        known,
-        limits=replace(known.limits, **limits),
-        network=tuple(dict.fromkeys((*settings.jail.network, *network))),
-        git_author=author or settings.delivery.author or DEFAULT_AUTHOR,
-    )
+    """The policy of a jail by the settings; `limits` and `variables` replace theirs."""
+    own = {name: value for name, value in settings.jail if name not in OTHER_SETTINGS}
+    hosts = (*settings.jail.network, *network)
+    author = author or settings.delivery.author or ""
+    policy = build_policy(profile_name, {**own, **limits}, network=hosts, git_author=author)
+    toolchains = find_toolchains(settings.jail.toolchains, own_directories(find_paths()))
+    of_repository = dict(each.split("=", 1) for each in settings.environment.variables)
+    own_variables = {**settings.jail.variables, **dict(variables)}
+    found = {**toolchain_variables(toolchains), **of_repository, **own_variables}
+    shown = tuple(dict.fromkeys(path for each in toolchains for path in each.shown))
+    return replace(policy, environment=tuple(found.items()), readonly=shown)
 
 
 def egress_options(settings: Settings, on_egress: Report) -> Outside:

@@ -1,71 +1,50 @@
-"""The model for a run: the named one, or the best available."""
+"""The models of an installation, and its secrets, from the settings."""
 
-import asyncio
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
-from hutch.domain.errors import NotFound
 from hutch.domain.known_secret_names import TOKEN_VARIABLES
 from hutch.domain.redaction import Redactor
-from hutch.flows.model_list import UsableModels, list_models
-from hutch.flows.personas import find_persona
-from hutch.llm.interface import Model
-from hutch.llm.model_factory import Access, Choice, check_usable, default_model, open_model
-from hutch.llm.model_name import KEY_NAMES, all_key_variables, openai_headers, parse_model_name, provider_keys
-from hutch.llm.recording_model import RecordingModel
+from hutch.flows.model_selection import Models
+from hutch.llm.key_source import find_key_sources
+from hutch.llm.model_factory import Access
+from hutch.llm.model_name import KEY_NAMES, all_key_variables, openai_headers, provider_keys
 from hutch.llm.retry import RetryPolicy
-from hutch.llm.scripted import OFFLINE
 from hutch.settings import LoadedSettings, user_environment
-from hutch.store.optional_vault import read_secrets
+from hutch.settings.secret_sources import named_sources
+from hutch.store.secret_lookup import InstallationSecrets
+from hutch.store.secret_sources import SecretSources
+from hutch.store.user_model_keys import UserModelKeys
 from hutch.store.vault_redactor import VaultRedactor
 
 
-async def choose_model(
-    loaded: LoadedSettings, name: str | None, *, record: Path | None = None, hides: Redactor | None = None
-) -> tuple[Model, Choice]:
-    """Open the named model or the best available one, and say why it was chosen.
+def models_of(loaded: LoadedSettings) -> Models:
+    return Models(
+        read_access=lambda user_id: access(loaded, user_id=user_id),
+        default_model=loaded.settings.model,
+        default_persona=loaded.settings.persona,
+        personas=loaded.paths.personas,
+    )
 
-    Replies are recorded in the file `record`, with the secrets of `hides` redacted.
 
-    The HTTP client is loaded in a thread, so that the rest of the run is prepared meanwhile.
+def access(
+    loaded: LoadedSettings, environment: Mapping[str, str] | None = None, *, user_id: str = ""
+) -> Access:
+    """Keys, addresses and retry policy from the settings, the vault and the environment.
+
+    The own keys of a user come first.
     """
-    granted = access(loaded)
-    if name is None:
-        choice = await default_model(granted, scripted=OFFLINE)
-    else:
-        choice = Choice(name, "requested explicitly")
-    model = await asyncio.to_thread(open_model, parse_model_name(choice.name), granted)
-    if record is not None:
-        model = RecordingModel(model, record, clean=(hides or redactor(loaded)).redact)
-    return model, choice
-
-
-def check_model(loaded: LoadedSettings, name: str, persona: str = "") -> None:
-    """Refuse the model of a request if its key or address is missing: the named one, the persona's, or that
-    of the settings."""
-    if named := name or _model_of_persona(loaded, persona) or loaded.settings.model:
-        check_usable(parse_model_name(named), access(loaded))
-
-
-def _model_of_persona(loaded: LoadedSettings, name: str) -> str | None:
-    try:
-        return find_persona(name or loaded.settings.persona, loaded.paths.personas).model
-    except NotFound:
-        return None  # the repository may have it, but it cannot choose a model
-
-
-async def list_usable(loaded: LoadedSettings) -> UsableModels:
-    """The models that can be used with these settings."""
-    granted = await asyncio.to_thread(access, loaded)
-    return await list_models(granted, loaded.settings.model)
-
-
-def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Access:
-    """Keys, addresses and retry policy from the settings, the vault and the environment."""
     models = loaded.settings.models
     environment = user_environment() if environment is None else environment
+    own = user_keys(loaded).read(user_id) if user_id else {}
+    stored = secrets(loaded, environment)
+    found, problems = stored.read_available(KEY_NAMES.values())
     return Access(
-        keys=keys(loaded, environment),
+        keys={**provider_keys(environment, found), **own},
+        key_problems=problems,
+        key_sources=find_key_sources(
+            environment, found, named_in_settings=stored.elsewhere.sources, own=own.keys()
+        ),
+        own=frozenset(own),
         base_urls=models.base_urls(),
         headers={"openai": openai_headers(environment)},
         openai_protocol=models.openai_protocol,
@@ -75,19 +54,27 @@ def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None)
     )
 
 
-def keys(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The keys of providers, from the environment or else the vault."""
-    environment = user_environment() if environment is None else environment
-    return provider_keys(environment, secrets_of(loaded, KEY_NAMES.values()))
+def user_keys(loaded: LoadedSettings) -> UserModelKeys:
+    """The model keys of single users."""
+    return UserModelKeys(loaded.paths.vault, loaded.paths.vault_keys, KEY_NAMES)
 
 
 def redactor(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Redactor:
-    """A redactor for all secrets in the vault, including later ones, and for keys in the environment."""
+    """A redactor for all secrets in the vault and from other sources, including later ones, and for keys in
+    the environment. Blocks while commands print secrets."""
     environment = user_environment() if environment is None else environment
     values = [environment.get(name, "") for name in (*all_key_variables(), *TOKEN_VARIABLES)]
+    secrets(loaded, environment).elsewhere.read_available()  # the redactor knows the values that were read
     return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, values)
 
 
-def secrets_of(loaded: LoadedSettings, names: Collection[str] | None = None) -> dict[str, str]:
-    """The secrets in the vault: all, or those with these names."""
-    return read_secrets(loaded.paths.vault, loaded.paths.vault_keys, names)
+def secrets_of(loaded: LoadedSettings, names: Collection[str]) -> dict[str, str]:
+    """The secrets with these names. A source of the settings that fails is an error."""
+    return secrets(loaded).read(names)
+
+
+def secrets(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> InstallationSecrets:
+    """All secrets of the installation."""
+    environment = user_environment() if environment is None else environment
+    sources = SecretSources(named_sources(loaded.settings.secrets), environment)
+    return InstallationSecrets(loaded.paths.vault, loaded.paths.vault_keys, sources)

@@ -12,14 +12,15 @@ from hutch.app.change_context import change_context
 from hutch.app.file_retention import retention_of
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
-from hutch.app.member_network_cap import network_cap
 from hutch.app.session_host import local_host, services_of
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.session_removal import finish_removals
+from hutch.flows.user_erasure import finish_erasures
 from hutch.gateway.context import Server
 from hutch.settings import LoadedSettings
 from hutch.store.database_page_check import check_integrity
 from hutch.store.event_log import open_log
+from hutch.system.background_tasks import running
 
 
 @asynccontextmanager
@@ -44,23 +45,23 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         local_host(loaded, log, redactor) as host,
     ):
         await import_approvals(log, paths.approvals)
-        network = network_cap(loaded.settings)
-        services = services_of(loaded, log, host, redactor, reach=reach_of(loaded), network_cap=network)
+        services = services_of(loaded, log, host, redactor, reach=reach_of(loaded))
         triggers = triggers_of(loaded, services)
         retention, usage = retention_of(loaded, log), log.usage_projector()
-        work = (triggers.run(), retention.run(), usage.run(), finish_removals(services))
-        tasks = [asyncio.ensure_future(each) for each in work]
-        try:
+        async with running(
+            triggers.run(),
+            retention.run(),
+            usage.run(),
+            finish_removals(services),
+            finish_erasures(services),
+        ):
             yield Server(
                 loaded=loaded,
                 services=services,
                 triggers=triggers,
                 database_files=log.database_files,
                 changes=change_context(loaded, log, log),
-                list_models=partial(model_selection.list_usable, loaded),
+                list_models=model_selection.models_of(loaded).list_usable,
+                read_secrets=partial(model_selection.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
             )
-        finally:
-            for each in tasks:
-                each.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)

@@ -11,19 +11,21 @@ from hutch.agent.session_recorder import Recorder
 from hutch.app import model_selection
 from hutch.app.allowed_repositories import repositories_of
 from hutch.app.change_context import delivery_context
+from hutch.app.environments import environments_of
 from hutch.app.forges import forges_of
-from hutch.app.member_network_cap import network_cap
-from hutch.app.personas import load_for_run
+from hutch.app.session_limits import session_limits
 from hutch.app.workspace_jails import open_sandbox
 from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
-from hutch.flows.member_network_cap import session_network
-from hutch.flows.personas import find_persona
+from hutch.flows.personas import RunPersonas, find_persona
+from hutch.flows.policies.binding_policies import Policies
+from hutch.flows.policies.user_action_check import RequestGuard
 from hutch.flows.run_execution.performer import Performer
 from hutch.flows.run_execution.setup_builder import RunDefaults
 from hutch.flows.run_execution.workspace_preparation import Preparer
 from hutch.flows.services import Services
+from hutch.flows.session_network_and_limits import SessionLimits
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.prices import parse_prices
@@ -34,7 +36,9 @@ from hutch.sessions.update_channel import Channels
 from hutch.sessions.warm_pool import WarmPool
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
+from hutch.store.message_and_run_rate_limits import SessionRates
 from hutch.store.run_queue import RunCapacity
+from hutch.workspace.preparation.pending_starter_files import StagedFiles
 from hutch.workspace.preparation.workspace_record import Record
 from hutch.workspace.workspaces import session_workspace_id
 
@@ -50,26 +54,22 @@ async def local_host(
     With `reserved_for` it runs only the sessions of a command, up to `jobs` at a time.
     """
     settings = loaded.settings.sessions
-    capacity = RunCapacity(jobs, jobs) if jobs else RunCapacity(settings.runs, settings.runs_per_user)
+    places = (jobs, jobs) if jobs else (settings.runs, settings.runs_per_user)
+    capacity = RunCapacity(*places, settings.waiting_runs, settings.waiting_runs_per_user)
     channels = Channels(log)
-    pool = WarmPool()
+    pool, limits = WarmPool(), session_limits(loaded, log)
+    policies = limits.policies
 
     @asynccontextmanager
     async def sandbox_of(session: Session, workspace_id: str, recorder: Recorder) -> AsyncIterator[Sandbox]:
-        network = await session_network(network_cap(loaded.settings), log, session)
-        options = session.delivery
-        async with open_sandbox(
-            loaded,
-            workspace_id,
-            network=network,
-            start_in=options.start_in,
-            author=options.author,
-            recorder=recorder,
-        ) as sandbox:
+        policy, admit = await limits.policy(session), partial(policies.check_egress, session.id)
+        start_in = session.delivery.start_in
+        async with open_sandbox(loaded, workspace_id, policy, start_in, recorder, admit) as sandbox:
             yield sandbox
 
     async def prepare(session: Session, recorder: Recorder) -> Prepared:
-        prepared = await preparer.prepare(session_workspace_id(session.id), session, dependencies)
+        id = session_workspace_id(session.id)
+        prepared = await preparer.prepare(id, session, dependencies, recorder.append)
         pool.warm(prepared.workspace_id, sandbox_of(session, prepared.workspace_id, recorder))
         return prepared
 
@@ -79,9 +79,13 @@ async def local_host(
             session.workspace_id, lambda: sandbox_of(session, session.workspace_id, recorder)
         ),
         perform=lambda live, run: performer.perform(live, run),
+        guard=RequestGuard(policies),
+        refuse_tests=policies.refuse_tests,
+        adjust=limits.adjust,
     )
-    dependencies = HostDependencies(log, log, redactor, channels, callbacks, reserved_for)
-    performer = _performer(loaded, dependencies)
+    rates = _rates(loaded)
+    dependencies = HostDependencies(log, log, redactor, channels, callbacks, reserved_for, rates=rates)
+    performer = _performer(loaded, dependencies, limits)
     host = LocalHost(
         dependencies,
         workspaces_of(loaded).remove,
@@ -101,17 +105,33 @@ async def local_host(
         await pool.close()
 
 
+def _rates(loaded: LoadedSettings) -> SessionRates:
+    sessions = loaded.settings.sessions
+    return SessionRates(sessions.messages_per_minute, sessions.runs_per_hour)
+
+
 def services_of(
     loaded: LoadedSettings, log: SqlLog, host: LocalHost, redactor: Redactor, **more: Any
 ) -> Services:
     """The services of the flows, for a server or for a command."""
+    limits = session_limits(loaded, log)
     more["personas"], more["default_persona"] = loaded.paths.personas, loaded.settings.persona
     return Services(
         *(log, log, host, redactor),
         find_repository=repositories_of(loaded).find,
         open_repository=workspaces_of(loaded).open_repository,
-        check_model=partial(model_selection.check_model, loaded),
+        open_directory=workspaces_of(loaded).open_directory,
+        staged=StagedFiles(workspaces_of(loaded).home.staged_files),
+        check_model=model_selection.models_of(loaded).check,
         networks=tuple(loaded.settings.jail.private_networks),
+        policies=limits.policies,
+        environments=environments_of(loaded),
+        rates=_rates(loaded),
+        user_keys=model_selection.user_keys(loaded),
+        jail_secrets=limits.secrets,
+        secrets=model_selection.secrets(loaded),
+        effective_limits=limits.effective,
+        caps=limits.caps,
         **more,
     )
 
@@ -133,34 +153,34 @@ def _preparer(loaded: LoadedSettings, host: LocalHost) -> Preparer:
         home=workspaces.home,
         forges=lambda: forges_of(loaded),
         clone=clone,
-        make_empty=lambda id: workspaces.prepare_empty(id=id),
+        write=lambda id, files: workspaces.prepare_from_files(files, id=id),
+        staged=StagedFiles(workspaces.home.staged_files),
         open_source=host.sandbox,
         refused_settings=lambda record: settings_for(loaded, record).refused,
+        environments=environments_of(loaded),
     )
 
 
-def _run_defaults(loaded: LoadedSettings, record: Record) -> RunDefaults:
+def _run_defaults(loaded: LoadedSettings, policies: Policies, record: Record) -> RunDefaults:
     own = settings_for(loaded, record)
+    named_by = own.origins["persona"] if own.is_from_repository("persona") else ""
     return RunDefaults(
-        load_persona=partial(load_for_run, own),
+        policies=policies,
+        load_persona=RunPersonas(own.paths.personas, own.settings.persona, named_by).load,
         find_persona=lambda name, tools: find_persona(name, own.paths.personas, tools),
         prices=parse_prices(own.settings.models.prices),
         ignore=own.settings.ignore,
-        test_command=own.settings.tests.command,
-        test_timeout_s=own.settings.tests.timeout_s,
-        test_memory_bytes=own.settings.tests.memory_bytes,
     )
 
 
-def _performer(loaded: LoadedSettings, dependencies: HostDependencies) -> Performer:
+def _performer(loaded: LoadedSettings, dependencies: HostDependencies, limits: SessionLimits) -> Performer:
     settings = loaded.settings
     return Performer(
-        defaults=partial(_run_defaults, loaded),
+        defaults=partial(_run_defaults, loaded, limits.policies),
         default_model=settings.model,
-        choose_model=lambda name, record: model_selection.choose_model(
-            loaded, name, record=record, hides=dependencies.redactor
-        ),
-        network=partial(session_network, network_cap(settings), dependencies.rows),
+        choose_model=model_selection.models_of(loaded).choose,
+        network=limits.network,
+        limits_cap=limits.run_cap,
         forges=lambda: forges_of(loaded),
         delivery=lambda: delivery_context(loaded, dependencies.rows, dependencies.log),
     )

@@ -9,7 +9,7 @@ from hutch.app import model_selection
 from hutch.app.allowed_repositories import repositories_of
 from hutch.forge.host_git import Git
 from hutch.settings import LoadedSettings, user_environment
-from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app.local_accounts import accounts
+from hutch.app.user_accounts import accounts
 from hutch.flows.users import Accounts
 
 

@@ -1,12 +1,14 @@
 """Prints the diff of a recorded change, or the file before or after it."""
 
+import os
 import sys
 
 import typer
 
 from hutch import app, settings
 from hutch.cli import session_client
-from hutch.cli.local_event_log import find_session, open_sessions
+from hutch.cli.local_session_lookup import find_session, open_sessions
+from hutch.cli.render.binary_patch import without_binary_content
 from hutch.cli.session_client import Version
 from hutch.system.terminal_text import visible
 
@@ -20,7 +22,8 @@ async def show_changed(session: str, diff: int, content: int, version: Version) 
     async with session_client.open_sessions(here=False) as client:
         if diff:
             found = await client.changed_diff(session_id, diff)
-            typer.echo(visible(found["patch"], lines=True), nl=False)
+            patch = without_binary_content(found["patch"]) if os.isatty(1) else found["patch"]
+            typer.echo(visible(patch, lines=True), nl=False)
             if found["cut"]:
                 typer.echo("The diff is longer than what is shown.", err=True)
         else:

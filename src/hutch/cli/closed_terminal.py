@@ -14,7 +14,7 @@ HUNG_UP = 128 + signal.SIGHUP
 
 
 def is_gone(fd: int, within_ms: int | None = 0) -> bool:
-    """Whether a terminal is closed; with `within_ms=None`, wait until it is."""
+    """True if a terminal is closed; with `within_ms=None`, wait until it is."""
     poller = select.poll()
     poller.register(fd, 0)  # poll always reports a hangup, and with 0 nothing else
     return bool(poller.poll(within_ms))

@@ -27,8 +27,10 @@ Work
     changes         | hutch.cli.commands.changes:app | Review and merge changes of runs.
     review          | hutch.cli.commands.review:review_command | Have an agent review a change.
     eval            | hutch.cli.commands.eval:eval_command | Run a set of tasks and grade the results.
+    test            | hutch.cli.commands.test:test_command | Run the tests of a repository in a jail.
     shell           | hutch.cli.commands.shell:shell_command | Run a shell or a command in a jail.
     workspace       | hutch.cli.commands.workspace:app | Prepare, change and restore workspaces.
+    environment     | hutch.cli.commands.environment:app | Install and list dependencies of repositories.
     mcp             | hutch.cli.commands.mcp:app | Serve the jailed tools to editors and other agents.
     usage           | hutch.cli.commands.usage:usage_command | Show tokens, cost and time used.
     log SESSION     | hutch.cli.commands.log:log_command | Show the events of a session.
@@ -36,15 +38,16 @@ Sessions
     sessions        | hutch.cli.commands.sessions:app | Create, watch and end sessions of the server.
     attach SESSION  | hutch.cli.commands.attach:attach_command | Watch a session and talk to its agent.
     files           | hutch.cli.commands.files:app | List, read, write and move files of a session.
+    edit SESSION    | hutch.cli.commands.edit:edit_command | Edit a file of a session in your editor.
     diff SESSION    | hutch.cli.commands.diff:diff_command | Show the changes in a session.
     undo SESSION    | hutch.cli.commands.undo:undo_command | Undo a session's last run, or one step.
     redo SESSION    | hutch.cli.commands.undo:redo_command | Take back the last undo.
 Record
     export SESSION  | hutch.cli.commands.export:export_command | Write a session's log to a file.
     verify RECORD   | hutch.cli.commands.verify:verify_command | Verify a record, offline.
-    receipt SESSION | hutch.cli.commands.records:receipt_command | Sign the current state of a log.
-    erase SESSION   | hutch.cli.commands.records:erase_command | Erase the content of events, keep the proof.
-    prune           | hutch.cli.commands.records:prune_command | Erase sessions past retention.days.
+    receipt SESSION | hutch.cli.commands.erasure:receipt_command | Sign the current state of a log.
+    erase SESSION   | hutch.cli.commands.erasure:erase_command | Erase the content of events, keep the proof.
+    prune           | hutch.cli.commands.erasure:prune_command | Erase sessions past retention.days.
 Server
     up              | hutch.cli.commands.up:up_command | Start the server.
     down            | hutch.cli.commands.down:down_command | Stop the server.
@@ -56,6 +59,7 @@ Set-up
     doctor          | hutch.cli.commands.doctor:doctor_command | Check that this machine can run Hutch.
     config          | hutch.cli.commands.config:app | Show settings, manage secrets.
     users           | hutch.cli.commands.users:app | Manage users.
+    policy          | hutch.cli.commands.policy:app | Bind rules to roles, repositories and categories.
     tokens          | hutch.cli.commands.tokens:app | Create and revoke API tokens.
     completion      | hutch.cli.commands.completion:completion_command | Print a completion script.
     version         | hutch.cli.commands.version:version_command | Print the version.

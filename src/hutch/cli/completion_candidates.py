@@ -5,17 +5,22 @@ arrive as arguments, so no shell quoting has to be undone.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
+from hutch.cli.option_values import GENERATION, RUN_LIMITS
+from hutch.cli.plugins import Plugin
+from hutch.domain.command_resource_limits import RANGES
 from hutch.domain.known_secret_names import SECRETS
+from hutch.environment.layers.layer_store import LayerStore
 from hutch.settings import find_paths, named_server
 from hutch.store.read_only_queries import newest_logs, newest_sessions, user_names
 from hutch.system.terminal_text import one_line
+from hutch.workspace.preparation.workspace_record import Home
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 
@@ -46,6 +51,16 @@ def candidates(command: Command, args: Sequence[str], word: str) -> Candidates:
         return _values(values[target.metavar], word)
     items = target.shell_complete(context, word)
     return [(item.value, (item.help or "").partition("\n")[0]) for item in items]
+
+
+def plugin_candidates(plugin: Plugin, args: Sequence[str], word: str) -> Candidates:
+    """The same for a command of another distribution; none if it cannot be loaded."""
+    if plugin.problem:
+        return []
+    try:
+        return candidates(plugin.command, args, word)
+    except Exception:  # noqa: BLE001 - code of others; running the command shows the error, Tab must not
+        return []
 
 
 def _descend(loaded: Loaded, args: Sequence[str]) -> tuple[Loaded, Sequence[str]]:
@@ -85,15 +100,10 @@ def _values(offer: Callable[[], Candidates], word: str) -> Candidates:
 def _sessions() -> Candidates:
     """The newest sessions with a log on this machine."""
     rows = newest_logs(find_paths().database, MAX_SESSIONS, within_s=TIMEOUT_S)
-    sessions = [
-        (
-            session,
-            f"{datetime.fromtimestamp(opened_ms / 1000, UTC):%Y-%m-%d %H:%M}, "
-            f"{'ended' if ended else 'open'}, {events} events",
-        )
+    return _with_last(
+        (session, opened_ms, f"{'ended' if ended else 'open'}, {events} events")
         for session, opened_ms, ended, events in rows
-    ]
-    return [("last", "The session that was opened last."), *sessions] if sessions else []
+    )
 
 
 def _sessions_of_server() -> Candidates:
@@ -105,15 +115,19 @@ def _sessions_of_server() -> Candidates:
         rows = remote_sessions(MAX_SESSIONS)
     else:
         rows = newest_sessions(paths.database, MAX_SESSIONS, within_s=TIMEOUT_S)
-    sessions = [
-        (
-            session,
-            f"{datetime.fromtimestamp(created_ms / 1000, UTC):%Y-%m-%d %H:%M}, "
-            f"{state}, {one_line(purpose, 60)}",
-        )
+    return _with_last(
+        (session, created_ms, f"{state}, {one_line(purpose, 60)}")
         for session, created_ms, state, purpose in rows
+    )
+
+
+def _with_last(sessions: Iterable[tuple[str, int, str]]) -> Candidates:
+    """Sessions by id, with the time of their start and a description; `last` before them if there are any."""
+    found = [
+        (id, f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}, {about}")
+        for id, at_ms, about in sessions
     ]
-    return [("last", "The session that was opened last."), *sessions] if sessions else []
+    return [("last", "The session that was opened last."), *found] if found else []
 
 
 def _secrets() -> Candidates:
@@ -143,8 +157,24 @@ def _authors() -> Candidates:
     return [("agent", "The agent."), ("hutch", "Hutch itself."), *((name, "") for name in names)]
 
 
+def _limits() -> Candidates:
+    """The limits of a session's commands."""
+    return [(f"{name}=", each.meaning) for name, each in RANGES.items()]
+
+
+def _options() -> Candidates:
+    """The options of an open session."""
+    names = ("persona", "model", "network", *GENERATION, *RUN_LIMITS)
+    return [*((f"{name}=", "") for name in names), *_limits()]
+
+
 def _commands() -> Candidates:
     return [(command.name, command.help) for command in COMMANDS]
+
+
+def _layers() -> Candidates:
+    layers = LayerStore(Home(find_paths().data)).layers()
+    return [(layer.key[:12], one_line(layer.repository, 60)) for layer in layers]
 
 
 def _files() -> Candidates:
@@ -158,6 +188,9 @@ VALUES: dict[str, Callable[[], Candidates]] = {
     "COMMAND": _commands,
     "KIND": _kinds,
     "AUTHOR": _authors,
+    "LIMIT=VALUE": _limits,
+    "OPTION=VALUE...": _options,
+    **dict.fromkeys(("LAYER", "LAYER..."), _layers),
     **dict.fromkeys(("FILE", "DIR", "RECORD"), _files),
 }
 OF_SERVER: dict[str, Callable[[], Candidates]] = dict.fromkeys(("SESSION", "SESSION..."), _sessions_of_server)

@@ -23,7 +23,7 @@ class CurrentRepository:
     remotes: frozenset[str]
 
     def is_at(self, repository: str) -> bool:
-        """Whether an address, or a directory of this machine, is this repository or a part of it."""
+        """True if an address, or a directory of this machine, is this repository or a part of it."""
         if repository.startswith("/"):
             return Path(repository).is_relative_to(self.root)
         return _normalised(repository) in self.remotes

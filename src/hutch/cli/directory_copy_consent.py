@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def may_copy(repository: str, option: bool, *, asks: bool = True) -> bool:
-    """Whether a directory without git may be copied: by `option`, or by an answer on a terminal.
+    """True if a directory without git may be copied: by `option`, or by an answer on a terminal.
 
     Without a terminal the answer is no; the later refusal names the option.
     """

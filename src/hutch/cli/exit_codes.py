@@ -61,6 +61,8 @@ FAMILIES = {  # by the error codes of the server
     "too_many_requests": LIMIT_REACHED,
     "unavailable": UNAVAILABLE,
     "record_damaged": NO,
+    "stored_secret": DENIED,  # in the work of a run
+    "suspected_secret": DENIED,
 }
 
 

@@ -1,4 +1,4 @@
-"""Describes the effect of an input to a session: the run, the files, and whether the agent received it.
+"""Describes the effect of an input to a session: the run, and whether the agent received it.
 
 When the server responds it has processed the input, or will later. The effect is in the log after the
 event that was the newest before.
@@ -9,13 +9,11 @@ from typing import Any
 
 from hutch.cli.api_client import Client
 from hutch.cli.server_requests import short
-from hutch.system.terminal_text import one_line, visible
+from hutch.system.terminal_text import one_line
 
-MAX_SHOWN_FILES = 5
+MAX_SHOWN = 5  # messages
 MAX_PROMPT_CHARS = 60
 MAX_INPUTS = 100  # counted before an input
-UNDO_EVENTS = ("session.rewound", "changes.undone", "session.redone")
-UNCHANGED = "No file had to be changed."
 LATER = "Accepted; it takes effect when the session can process it"
 
 Event = dict[str, Any]
@@ -33,8 +31,6 @@ async def describe_effect(client: Client, before: dict[str, Any], accepted: dict
         return f"{LATER}; {short(id)} is {now['state']}."
     if kind == "cancel":
         return await _cancelled(client, now, events)
-    if kind in ("undo", "redo"):
-        return await _undone(client, now, events)
     return f"{short(id)} is {now['state']}."
 
 
@@ -63,48 +59,9 @@ async def _dropped(client: Client, session_id: str, events: Sequence[Event]) -> 
     texts = [
         one_line(each["input"].get("text", ""), MAX_PROMPT_CHARS) for each in listed if each["seq"] in numbers
     ]
-    named = ", ".join(repr(text) for text in texts[:MAX_SHOWN_FILES])
-    more = f" and {len(numbers) - MAX_SHOWN_FILES} more" if len(numbers) > MAX_SHOWN_FILES else ""
+    named = ", ".join(repr(text) for text in texts[:MAX_SHOWN])
+    more = f" and {len(numbers) - MAX_SHOWN} more" if len(numbers) > MAX_SHOWN else ""
     return f"The agent did not get: {named}{more}. Send again what still applies. "
-
-
-async def _undone(client: Client, now: dict[str, Any], events: Sequence[Event]) -> str:
-    done = next((each for each in events if each["type"] in UNDO_EVENTS), None)
-    state = f"{short(now['id'])} is {now['state']}."
-    refused = next((each["refused"] for each in events if each.get("refused")), "")
-    if refused:
-        return f"{visible(refused)} {state}"
-    if done is None:
-        return f"There is no run to undo, so nothing was changed. {state}"
-    if done["type"] == "session.rewound":
-        path = f"/sessions/{now['id']}/events"
-        first = (await client.get(path, after=done["to_seq"], limit=5))["items"]
-        prompts = [each["event"]["prompt"] for each in first if each["event"]["type"] == "run.started"]
-        what = _quoted(prompts[0] if prompts else "")
-    else:
-        what = f"{one_line(done['title'], MAX_PROMPT_CHARS)}."
-    word = "Taken back" if done["type"] == "session.redone" else "Undone"
-    return f"{word}: {what} {_describe_files(done)} {state}"
-
-
-def _describe_files(done: Event) -> str:
-    """Describe what an undo did to the files."""
-    said = [f"Files changed: {_names(done['files'], done['files_count'])}." if done["files"] else UNCHANGED]
-    if done["merged"]:
-        said.append(f"Changes of others are kept in {_names(done['merged'])}.")
-    if done["marked"]:
-        said.append(f"Resolve the conflicts that are marked in {_names(done['marked'])}.")
-    if done["kept"]:
-        said.append(f"Left as they are: {_names(done['kept'])}.")
-    if done["discarded"]:
-        names = _names(done["discarded"], done["discarded_count"])
-        said.append(f"Changes of others in {names} are in snapshot {done['before']}.")
-    return " ".join(said)
-
-
-def _names(paths: Sequence[str], count: int = 0) -> str:
-    more = max(count, len(paths)) - MAX_SHOWN_FILES
-    return ", ".join(map(visible, paths[:MAX_SHOWN_FILES])) + (f" and {more} more" if more > 0 else "")
 
 
 async def _sent(client: Client, now: dict[str, Any], seq: int, events: Sequence[Event]) -> str:

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from hutch.cli import exit_codes, suspension
+from hutch.cli import ctrl_z, exit_codes
 from hutch.cli.async_stdio import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
 from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
 from hutch.jail.interface import PIPE, Exit, OnOutput, Process, Reader, Size, StreamName
 from hutch.jail.jail_startup import Jailed
+from hutch.system.background_tasks import cancel_and_wait
 
 MAX_REST_BYTES = 1024 * 1024  # passed on after the command's end; its children may print for ever
 GRACE_S = 1.0  # for writing output, when a signal ends us
@@ -122,10 +123,10 @@ async def _type(
 ) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await keys.read():
-            before, key, after = data.partition(suspension.KEY)
-            if key and request.argv and suspension.is_ours(terminal.fd):
+            before, key, after = data.partition(ctrl_z.KEY)
+            if key and request.argv and ctrl_z.is_ours(terminal.fd):
                 await terminal.write(before)
-                await suspension.suspend(terminal, own)
+                await ctrl_z.suspend(terminal, own)
                 data = after
             await terminal.write(data)
         reader.detach()  # input of a raw terminal ends only when the terminal is closed
@@ -164,9 +165,7 @@ async def on_pipes(jail: Jailed, request: ProgramRequest, on_output: OnOutput | 
         raise
     finally:
         # Output that was read is still being written; only waiting for more is cancelled.
-        for task in (feeding, *tasks):
-            task.cancel()
-        await asyncio.gather(feeding, *tasks, return_exceptions=True)
+        await cancel_and_wait(feeding, *tasks)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 for each in passed:

@@ -28,7 +28,7 @@ class Hits:
 
     @property
     def any(self) -> bool:
-        """Whether any hit was reported."""
+        """True if any hit was reported."""
         return bool(self._reported)
 
     def reset(self) -> None:
@@ -49,13 +49,14 @@ def message(hit: LimitHit, policy: Policy, chosen: Settings) -> str:
     is_set = hit.limit in type(chosen.jail).model_fields
     if policy.profile != "agent" and own == getattr(policy.limits, hit.limit, None):
         name, hint = hit.limit, f"It comes from --profile {policy.profile}. Use less, or --profile agent."
-    elif hit.limit == "file_bytes":
+    elif hit.limit == "file_bytes" and chosen.jail.file_bytes is None:
         name, hint = (
             hit.limit,
             "Write smaller files, or raise jail.workspace_growth_bytes in your settings.",
         )
     elif is_set:
-        name, hint = f"jail.{hit.limit}", f"Use less, or raise jail.{hit.limit} in your settings."
+        setting = f"jail.{hit.raise_by or hit.limit}"
+        name, hint = f"jail.{hit.limit}", f"Use less, or raise {setting} in your settings."
     else:
         name, hint = hit.limit, "It cannot be raised. Use less."
     return f"The limit {name} ({hit.value}) was hit. {hint}"

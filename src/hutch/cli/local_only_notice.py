@@ -12,29 +12,45 @@ from hutch.domain.errors import HutchError, Unavailable
 from hutch.settings import find_paths
 from hutch.system.running_server import find_server
 
-# Commands on the data of this machine. The others use the server of the login, or no data at all.
+# Each command is in one of these; `shell` is local unless it names a session, and says so itself.
 LOCAL = frozenset(
-    {"run", "resume", "approvals", "changes", "review", "eval", "workspace", "usage", "log", "export"}
-    | {"receipt", "erase", "prune", "up", "down", "logs", "config", "users", "tokens"}
+    {"run", "resume", "approvals", "changes", "review", "eval", "test", "workspace", "mcp", "log", "export"}
+    | {"receipt", "erase", "prune", "up", "down", "logs", "doctor", "config", "users", "policy", "tokens"}
+    | {"environment"}
 )
+FOLLOWING = frozenset(
+    {"shell", "usage", "sessions", "attach", "files", "edit", "diff", "undo", "redo", "status"}
+)
+WITHOUT_DATA = frozenset({"verify", "login", "logout", "completion", "version", "help"})
+FOLLOWING_BY_OPTION = {"run": ("--server",), "test": ("-s", "--session")}
 LOCAL_BELOW = frozenset({("sessions", "prune")})
 FOLLOWING_BELOW = frozenset({("changes", "propose"), ("changes", "deliver")})  # look on the server, too
+LOCAL_BY_OPTION = frozenset({("users", "list"), ("tokens", "list")})  # use the server, or --local
 HELP = ("-h", "--help")
+THERE = {
+    "run": " To run there: hutch run --server",
+    "test": " To test there: hutch test -s SESSION",
+    "shell": " To work there: hutch shell SESSION",
+}
 
 
 def warn_if_local(name: str, args: Sequence[str]) -> None:
     """Say that a command works on this machine, if another server is in use."""
-    if not _is_local(name, args):
-        return
+    if _is_local(name, args):
+        below = _below(name, args)
+        say_local(" ".join(below) if below in LOCAL_BELOW else name)
+
+
+def say_local(name: str) -> None:
+    """Say that this command works on this machine, if another server is in use."""
     try:
         address = other_server()
     except HutchError:  # the login cannot be read; commands that use it report this
         return
     if address is not None:
         how = "HUTCH_SERVER names" if address.kind == "environment" else "you are logged in to"
-        there = f" To run there: hutch {name} --server" if name == "run" else ""
-        words = " ".join(below) if (below := _below(name, args)) in LOCAL_BELOW else name
-        sys.stderr.write(f"hutch: `hutch {words}` uses this machine; {how} {address.url}.{there}\n")
+        there = THERE.get(name, "")
+        sys.stderr.write(f"hutch: `hutch {name}` uses this machine; {how} {address.url}.{there}\n")
 
 
 def other_server() -> Address | None:
@@ -49,11 +65,19 @@ def other_server() -> Address | None:
     return None if is_own else address
 
 
+def follows_login(local: bool) -> bool:
+    """True when a command asks the server of the login rather than this machine."""
+    return not local and other_server() is not None
+
+
 def _is_local(name: str, args: Sequence[str]) -> bool:
     below = _below(name, args)
-    if any(word in HELP for word in args) or "--server" in args:
+    own = args[: args.index("--")] if "--" in args else args
+    if any(word in HELP for word in own):
         return False
-    return below in LOCAL_BELOW or (name in LOCAL and below not in FOLLOWING_BELOW)
+    if any(word.partition("=")[0] in FOLLOWING_BY_OPTION.get(name, ()) for word in own):
+        return False
+    return below in LOCAL_BELOW or (name in LOCAL and below not in FOLLOWING_BELOW | LOCAL_BY_OPTION)
 
 
 def _below(name: str, args: Sequence[str]) -> tuple[str, str]:

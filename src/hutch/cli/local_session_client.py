@@ -10,20 +10,22 @@ import orjson
 from hutch.app.local_sessions import Local, open_local
 from hutch.cli.current_repository import MAX_NEWEST, newest_here
 from hutch.cli.event_stream import IGNORE_CONNECTION, Update
+from hutch.cli.local_session_lookup import find_session
 from hutch.cli.session_client import Version
 from hutch.cli.session_options import model_name, repository_address
 from hutch.domain.audience import WHOLE, entry_json
 from hutch.domain.errors import NotFound
+from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.flows import changed_content, redelivery, run_resumption, sessions
+from hutch.flows import changed_content, redelivery, run_resumption, session_option_changes, sessions
 from hutch.flows.run_lookup import find_run_id
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
 from hutch.settings import LoadedSettings
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 
@@ -55,6 +57,9 @@ class LocalSessions:
             "queue_position": found.queue_position,
         }
 
+    async def find_session(self, name: str) -> dict[str, Any]:
+        return await self.get(await find_session(self.local.log, name))
+
     async def find_run(self, name: str) -> dict[str, Any]:
         run_id = await self._last_run() if name == "last" else ""
         run_id = run_id or await find_run_id(self.local.services.rows, name)
@@ -74,14 +79,35 @@ class LocalSessions:
         return last.id if last else ""
 
     async def resume(
-        self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
+        self,
+        run_id: str,
+        *,
+        limits: RunLimits,
+        model: str,
+        generation: Generation = NO_GENERATION,
+        deliver: bool | None,
     ) -> dict[str, Any]:
-        model = model_name(model, True)
-        return _run(
-            await run_resumption.resume(
-                self.local.services, self.local.caller, run_id, limits=limits, model=model, deliver=deliver
-            )
+        resumed = await run_resumption.resume(
+            self.local.services,
+            self.local.caller,
+            run_id,
+            limits=limits,
+            model=model_name(model, True),
+            generation=generation,
+            deliver=deliver,
         )
+        return _run(resumed)
+
+    async def change(self, session_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        if "model" in body:
+            body = {**body, "model": model_name(body["model"], True)}
+        if "network" in body:
+            body = {**body, "network": tuple(body["network"])}
+        services, caller = self.local.services, self.local.caller
+        changed = await session_option_changes.change(
+            services, caller, session_id, session_option_changes.SessionChange(**body)
+        )
+        return {**self._to_json(changed.session), "waiting": list(changed.waiting)}
 
     async def follow(
         self, session_id: str, *, after: int = 0, on_connection: Callable[[bool], None] = IGNORE_CONNECTION
@@ -130,6 +156,7 @@ class LocalSessions:
     def _to_json(self, session: Session) -> dict[str, Any]:
         return {
             **asdict(session),
+            "variables": dict(session.variables),
             "owner_name": self.local.caller.user.name,
             "head": None,
             "queue_position": None,

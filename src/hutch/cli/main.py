@@ -1,4 +1,4 @@
-"""The entry point: `hutch` on the command line.
+"""The command line: its first words, and every error.
 
 Help, version, completion of command names and mistyped commands need only the command table; only
 running a command loads typer and the command's module. Every error becomes one message on stderr and
@@ -25,7 +25,7 @@ GC_THRESHOLD = 100_000  # new objects between two collections: loading modules p
 
 
 def main() -> int:
-    """The console script: run the command line, return the exit code."""
+    """Run the command line of this process, return the exit code."""
     gc.set_threshold(GC_THRESHOLD, 20, 20)
     # While SIGCHLD is ignored, the exit codes of children are lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -119,6 +119,10 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
             from hutch.cli.completion_candidates import candidates
 
             return candidates(commands[name], args, word)
+        case [name, *args, word] if plugin := find_plugin(name):
+            from hutch.cli.completion_candidates import plugin_candidates
+
+            return plugin_candidates(plugin, args, word)
         case _:
             return []
 

@@ -23,6 +23,7 @@ from hutch.cli.session_client import ServedSessions, SessionClient, open_session
 from hutch.cli.signals import ended_by, stop_when_unread
 from hutch.cli.terminal_check import can_prompt
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
+from hutch.domain.generation_options import Generation
 from hutch.domain.no_model_messages import (
     BY_OPTION,
     is_offline_script,
@@ -31,7 +32,7 @@ from hutch.domain.no_model_messages import (
 )
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.system.handled_signals import TERMINATION_SIGNALS
+from hutch.system.ignored_signals import TERMINATION_SIGNALS
 from hutch.system.terminal_text import one_line, visible
 
 STOP_TIMEOUT_S = 20.0
@@ -55,7 +56,15 @@ def run_session(new: NewSession, *, where: Where, as_json: bool, early: EarlyReq
     return open_and(work, where, as_json, early)
 
 
-def resume_session(name: str, *, limits: RunLimits, model: str, deliver: bool | None, as_json: bool) -> int:
+def resume_session(
+    name: str,
+    *,
+    limits: RunLimits,
+    model: str,
+    generation: Generation,
+    deliver: bool | None,
+    as_json: bool,
+) -> int:
     """Resume a run, and show it."""
 
     async def work(sessions: SessionClient) -> int:
@@ -65,7 +74,7 @@ def resume_session(name: str, *, limits: RunLimits, model: str, deliver: bool | 
         delivers = bool(session["deliver"]) if deliver is None else deliver
         following.awaited = AwaitedRun(run_id=found["id"], delivers=delivers)
         await following.replay()
-        await sessions.resume(found["id"], limits=limits, model=model, deliver=deliver)
+        await sessions.resume(found["id"], limits=limits, model=model, generation=generation, deliver=deliver)
         following.session = await sessions.get(session["id"])
         following.names_model = True
         return await following.run()

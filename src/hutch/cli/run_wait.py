@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from hutch.domain.errors import Unavailable
 from hutch.domain.no_model_messages import BY_OPTION, is_offline_script, no_model_on_server_message
 
 ENDS = ("run.ended", "delivery.ended")
+WITHOUT_WORK = ("idle", "parked", "paused")  # states in which a session does nothing until a user acts
 MAX_RUNS = 200
 POLL_INTERVAL_S = 0.5
 DELIVERED = ("done", "tests_failing")  # outcomes after which a session that delivers reports the delivery
@@ -139,15 +140,72 @@ async def _ended_run(client: Client, session_id: str, awaited: AwaitedRun) -> Ma
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
-async def show_all(client: Client, session: Mapping[str, Any], *, after: int, as_json: bool) -> None:
-    """Show every entry until the session ends."""
+async def show_all(
+    client: Client, session: Mapping[str, Any], *, after: int, as_json: bool, until_idle: bool = False
+) -> None:
+    """Show every entry until the session ends, or until it has nothing to do. Otherwise say that it waits."""
     view = await make_view(client, as_json, session)
-    async with stop_when_unread(), aclosing(follow(client, session["id"], after=after)) as updates:
-        async for update in updates:
-            if update.entry is not None:
-                view.entry(update.entry)
-            else:
+    head, shown = _head(session), after
+    if head <= after and await _is_idle(client, session["id"], after, is_last=until_idle):
+        return
+    async with (
+        stop_when_unread(),
+        aclosing(follow(client, session["id"], after=after)) as updates,
+        aclosing(_with_pauses(updates)) as pausing,
+    ):
+        async for update in pausing if until_idle else updates:
+            if update is None:  # the state of a session changes a moment after its last entry
+                if shown >= head and await _is_idle(client, session["id"], shown, is_last=True):
+                    return
+                continue
+            if update.entry is None:
                 _show_retry(view, update)
+                continue
+            view.entry(update.entry)
+            shown = update.entry["seq"]
+            has_ended = update.entry["event"].get("type") in ENDS and shown > head
+            if (shown == head or has_ended) and not until_idle:
+                await _is_idle(client, session["id"], shown, is_last=False)
+
+
+async def _with_pauses(updates: AsyncGenerator[Update]) -> AsyncGenerator[Update | None]:
+    """The updates, and None whenever none came for a moment."""
+    coming: asyncio.Future[Update] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.ensure_future(anext(updates))
+            if not (await asyncio.wait([coming], timeout=POLL_INTERVAL_S))[0]:
+                yield None
+                continue
+            try:
+                update = coming.result()
+            except StopAsyncIteration:
+                return
+            coming = None
+            yield update
+    finally:
+        if coming is not None:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+
+async def _is_idle(client: Client, session_id: str, shown: int, *, is_last: bool) -> bool:
+    """True if nothing more is shown, since the session has nothing to do. Otherwise say what a follower
+    waits for."""
+    session = await client.get(f"/sessions/{session_id}")
+    state = session["state"]
+    if state in WITHOUT_WORK and not is_last:
+        sys.stdout.flush()
+        sys.stderr.write(
+            f"hutch: The session is {state}. Its next events are shown until it ends; Ctrl-C stops that, "
+            "and so does --until-idle.\n"
+        )
+        sys.stderr.flush()
+    return is_last and state in WITHOUT_WORK and _head(session) <= shown
+
+
+def _head(session: Mapping[str, Any]) -> int:
+    return int((session["head"] or {}).get("seq", 0))
 
 
 def _show_retry(view: JsonEntries | PlainView, update: Update) -> None:

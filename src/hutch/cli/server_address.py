@@ -47,7 +47,7 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server shares this machine's file system."""
+        """True if the server shares this machine's file system."""
         return self.kind == "local" or urlsplit(self.url).hostname in LOOPBACK
 
 

@@ -16,6 +16,7 @@ from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.ids import MIN_PART_CHARS, ambiguous_id, matches_id
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, also for errors.")]
+Local = Annotated[bool, typer.Option("--local", help="Use this machine, also after a login to a server.")]
 SessionName = Annotated[
     str,
     typer.Argument(metavar="SESSION", help="A session's id, a unique prefix or suffix of it, or 'last'."),
@@ -83,10 +84,10 @@ async def find_session(client: Client, name: str) -> dict[str, Any]:
 
 def every_session(client: Client, **which: Any) -> AsyncIterator[dict[str, Any]]:
     """All sessions that the user may see, newest first."""
-    return _every(client, "/sessions", **which)
+    return every(client, "/sessions", **which)
 
 
-async def _every(client: Client, path: str, **which: Any) -> AsyncIterator[dict[str, Any]]:
+async def every(client: Client, path: str, **which: Any) -> AsyncIterator[dict[str, Any]]:
     """All items of a list, page by page."""
     cursor = ""
     for _ in range(MAX_PAGES):
@@ -110,7 +111,7 @@ async def names_of_users(
     me = (await client.get("/me"))["user"]
     names = {me["id"]: me["name"]}
     with suppress(Denied):  # only an owner may list all users
-        names |= {each["id"]: each["name"] async for each in _every(client, "/users")}
+        names |= {each["id"]: each["name"] async for each in every(client, "/users")}
     if session and session.get("owner_name"):
         names.setdefault(session["owner"], session["owner_name"])
     return str(me["id"]), names

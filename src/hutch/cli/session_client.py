@@ -15,10 +15,11 @@ from hutch.cli.current_repository import find_current_repository
 from hutch.cli.early_request import EarlyRequest
 from hutch.cli.early_response import read_answer
 from hutch.cli.event_stream import IGNORE_CONNECTION, Update, follow
-from hutch.cli.server_address import local_address
+from hutch.cli.server_address import local_address, uses_no_server
 from hutch.cli.server_requests import PAGE, find_session, names_of_users
-from hutch.cli.session_options import request_body
+from hutch.cli.session_options import model_name, request_body
 from hutch.domain.errors import NotFound
+from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.fast_imports import load_structlog, without_gc
@@ -35,13 +36,27 @@ class SessionClient(Protocol):
 
     async def get(self, session_id: str) -> dict[str, Any]: ...
 
+    async def find_session(self, name: str) -> dict[str, Any]:
+        """Find a session by its id, a unique prefix or suffix of it, or `last`."""
+        ...
+
     async def find_run(self, name: str) -> dict[str, Any]:
         """Find a run by its id, its session's id, or `last`."""
         ...
 
     async def resume(
-        self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
+        self,
+        run_id: str,
+        *,
+        limits: RunLimits,
+        model: str,
+        generation: Generation = NO_GENERATION,
+        deliver: bool | None,
     ) -> dict[str, Any]: ...
+
+    async def change(self, session_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Change options of a session; `body` is that of the API."""
+        ...
 
     def follow(
         self, session_id: str, *, after: int = 0, on_connection: Callable[[bool], None] = IGNORE_CONNECTION
@@ -104,6 +119,9 @@ class ServedSessions:
         answer = await self.client.request("GET", f"/sessions/{session_id}", again=False)
         return dict(answer.json())
 
+    async def find_session(self, name: str) -> dict[str, Any]:
+        return await find_session(self.client, name)
+
     async def find_run(self, name: str) -> dict[str, Any]:
         if name.startswith("run_"):
             return dict(await self.client.get(f"/runs/{name}"))
@@ -130,10 +148,23 @@ class ServedSessions:
         return list((await self.client.get(f"/sessions/{session_id}/runs", limit=1))["items"])
 
     async def resume(
-        self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
+        self,
+        run_id: str,
+        *,
+        limits: RunLimits,
+        model: str,
+        generation: Generation = NO_GENERATION,
+        deliver: bool | None,
     ) -> dict[str, Any]:
-        body = {"limits": limits.as_dict(), "model": model, "deliver": deliver}
-        return dict(await self.client.post(f"/runs/{run_id}/resume", body))
+        options = {"limits": limits.as_dict(), "generation": generation.as_dict()}
+        return dict(
+            await self.client.post(f"/runs/{run_id}/resume", {**options, "model": model, "deliver": deliver})
+        )
+
+    async def change(self, session_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        if "model" in body:
+            body = {**body, "model": model_name(body["model"], self.client.address.is_local)}
+        return dict((await self.client.request("PATCH", f"/sessions/{session_id}", json=body)).json())
 
     def follow(
         self, session_id: str, *, after: int = 0, on_connection: Callable[[bool], None] = IGNORE_CONNECTION
@@ -183,6 +214,23 @@ async def open_sessions(
         async with Client(partial(local_address, paths)) as client:
             yield ServedSessions(client, early)
         return
+    async with _open_here(jobs=jobs) as sessions:
+        yield sessions
+
+
+@asynccontextmanager
+async def open_chosen_sessions() -> AsyncIterator[SessionClient]:
+    """The sessions of the server that commands use; if there is none, those of this process."""
+    if uses_no_server(settings.load()):
+        async with _open_here() as sessions:
+            yield sessions
+    else:
+        async with Client() as client:
+            yield ServedSessions(client)
+
+
+@asynccontextmanager
+async def _open_here(*, jobs: int = 1) -> AsyncIterator[SessionClient]:
     with without_gc():
         load_structlog()
         from hutch.cli.local_session_client import LocalSessions  # loads the jail and the agent

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hutch.agent.jail_event_conversion import as_event
-from hutch.app.directory_sessions import directory_sessions
+from hutch.app.in_place_sessions import in_place_sessions
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.domain.events import CommandEnded, CommandStarted
 from hutch.jail.egress import EgressAttempt
@@ -18,7 +18,7 @@ from hutch.jail.jail_startup import Jailed
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.request_handler import ShellOutput
 from hutch.sessions.requests import CloseTerminal, OpenTerminal
-from hutch.sessions.terminals import MAX_SIDE
+from hutch.sessions.terminal_viewer import MAX_SIDE
 from hutch.settings import LoadedSettings
 
 SHELL = "command-line"  # the shell of a single command
@@ -62,7 +62,7 @@ class RecordedTerminal:
         except (LimitReached, Unavailable) as error:
             if not self._warned:
                 self._warned = True
-                self._say(f"What you do now is not recorded: {error}")
+                self._say(f"Nothing that you do now is recorded: {error}")
             await self._viewer.terminal.write(data)
 
     async def signal(self, number: int) -> None:
@@ -110,7 +110,7 @@ class ShellRecording:
         try:
             yield recording
         finally:
-            recording.output.end()
+            recording.output.end(None)
             exit_, duration_s = recording.exit, round(time.monotonic() - began, 6)
             ended = {
                 "exit_code": exit_.code if exit_ else None,
@@ -140,7 +140,7 @@ async def record_shell(
     """Open a session for a shell in a jail; the session ends with the block."""
     real = await asyncio.to_thread(directory.resolve)
     async with AsyncExitStack() as stack:
-        opening = directory_sessions(loaded).open(real, jail, purpose=f"shell in {real}")
+        opening = in_place_sessions(loaded).open(real, jail, purpose=f"shell in {real}")
         try:
             live = await stack.enter_async_context(opening)
         except (HutchError, OSError) as error:

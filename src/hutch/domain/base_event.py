@@ -4,9 +4,12 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Event(BaseModel):
-    """The base of all events. `extra="allow"` keeps fields that a newer version added."""
+    """The base of all events. `extra="allow"` keeps fields that a newer version added.
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    Validators are built at the first use (`defer_build`), because few processes use all kinds of events.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     type: str
     v: int = 1

@@ -36,5 +36,5 @@ class Change:
 
     @property
     def tests_fail(self) -> bool:
-        """Whether its tests were run and failed; `tests` never lists a count of zero."""
+        """True if its tests were run and failed; `tests` never lists a count of zero."""
         return "failed" in self.tests

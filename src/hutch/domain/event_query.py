@@ -11,13 +11,13 @@ from typing import Any
 import orjson
 
 from hutch.domain.audience import VisibleEntry
-from hutch.domain.author import author_of
+from hutch.domain.decoded_text_positions import ESCAPES
 from hutch.domain.errors import BadRequest
+from hutch.domain.event_author import author_of
 from hutch.domain.events import EVENT_TYPES, Event, UnknownEvent
-from hutch.domain.moment import parse_moment_ms
 from hutch.domain.old_event_names import RENAMED_TYPES, current_type
-from hutch.domain.quoted_text import echo
-from hutch.domain.text_as_displayed import ESCAPES
+from hutch.domain.one_line_text_check import echo
+from hutch.domain.time_parsing import parse_moment_ms
 
 MAX_TEXT_CHARS = 1000
 MAX_VALUES = 20  # kinds or authors in one search
@@ -26,7 +26,7 @@ UNREADABLE_FIELDS = frozenset({"type", "audience", "opaque"})  # the type is sea
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """What to search for. An empty part matches everything."""
+    """A search for events. An empty part matches everything."""
 
     text: str = ""  # compared without regard to case
     kinds: tuple[str, ...] = ()  # types, or prefixes that end with a dot

@@ -13,6 +13,15 @@ import orjson
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from hutch.domain.base_event import Event
+from hutch.domain.environment_events import (
+    EnvironmentAttached,
+    EnvironmentBuildStarted,
+    EnvironmentBuilt,
+    EnvironmentFailed,
+    ServiceAnswered,
+    ServiceFailed,
+    ServiceStarted,
+)
 from hutch.domain.ids import SessionId
 from hutch.domain.jail_activity_events import (
     CommandEnded,
@@ -40,11 +49,12 @@ from hutch.domain.run_events import (
     DeliveryRequested,
     FileChanged,
     FilesChanged,
+    ImageLoaded,
     ModelReplied,
     QuestionAnswered,
     QuestionAsked,
-    RanTests,
     ReviewSubmitted,
+    RunChanged,
     RunEnded,
     RunQueued,
     RunResumed,
@@ -60,6 +70,8 @@ from hutch.domain.session_events import (
     EventsOmitted,
     InputProcessed,
     MessageSent,
+    OptionChange,
+    SessionChanged,
     SessionEnded,
     SessionOpened,
     SessionParked,
@@ -70,6 +82,7 @@ from hutch.domain.session_events import (
     SessionRewound,
     SessionWoken,
 )
+from hutch.domain.test_events import RanTests, StartedTests
 
 __all__ = [
     "EVENT_TYPES",
@@ -89,25 +102,36 @@ __all__ = [
     "DeliveryRequested",
     "EgressAttempted",
     "Entry",
+    "EnvironmentAttached",
+    "EnvironmentBuildStarted",
+    "EnvironmentBuilt",
+    "EnvironmentFailed",
     "ErasedEvent",
     "Event",
     "EventsOmitted",
     "FileChanged",
     "FilesChanged",
+    "ImageLoaded",
     "InputProcessed",
     "JobsDetached",
     "JobsEnded",
     "KnownEvent",
     "MessageSent",
     "ModelReplied",
+    "OptionChange",
     "QuestionAnswered",
     "QuestionAsked",
     "RanTests",
     "ReviewSubmitted",
+    "RunChanged",
     "RunEnded",
     "RunQueued",
     "RunResumed",
     "RunStarted",
+    "ServiceAnswered",
+    "ServiceFailed",
+    "ServiceStarted",
+    "SessionChanged",
     "SessionEnded",
     "SessionOpened",
     "SessionParked",
@@ -119,6 +143,7 @@ __all__ = [
     "SessionWoken",
     "ShellPrinted",
     "SnapshotTaken",
+    "StartedTests",
     "StepReached",
     "TerminalEnded",
     "TerminalOpened",
@@ -138,6 +163,14 @@ KnownEvent = Annotated[
     SessionOpened
     | InputProcessed
     | SessionPrepared
+    | EnvironmentBuildStarted
+    | EnvironmentBuilt
+    | EnvironmentFailed
+    | EnvironmentAttached
+    | ServiceStarted
+    | ServiceAnswered
+    | ServiceFailed
+    | SessionChanged
     | SessionPaused
     | SessionResumed
     | SessionParked
@@ -162,10 +195,12 @@ KnownEvent = Annotated[
     | EgressAttempted
     | RunQueued
     | RunStarted
+    | RunChanged
     | RunResumed
     | ModelReplied
     | ToolCalled
     | ToolReturned
+    | ImageLoaded
     | ApprovalRequested
     | ApprovalAnswered
     | QuestionAsked
@@ -173,6 +208,7 @@ KnownEvent = Annotated[
     | FileChanged
     | FilesChanged
     | SnapshotTaken
+    | StartedTests
     | RanTests
     | ContextCompacted
     | StepReached
@@ -229,9 +265,6 @@ class Entry:
     payload: bytes = field(default=b"", compare=False, repr=False)  # its JSON; empty when erased or withheld
 
 
-_adapter: TypeAdapter[Event] = TypeAdapter(KnownEvent)
-
-
 def _fields(value: object) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         return {**value.__dict__, **(value.__pydantic_extra__ or {})}
@@ -266,4 +299,4 @@ def from_json(payload: bytes, type_: str) -> Event | UnknownEvent:
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of the whole union, for documents and generated clients."""
-    return _adapter.json_schema()
+    return TypeAdapter(KnownEvent).json_schema()

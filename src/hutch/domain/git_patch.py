@@ -39,7 +39,7 @@ class Patch:
         return path in self.files or any(each.old_path == path for each in self.files.values())
 
     def shows(self, path: str, side: Side, line: int) -> bool:
-        """Whether the patch contains a line."""
+        """True if the patch contains a line."""
         found = self.files.get(path)
         return found is not None and found.shows(side, line)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NewType
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.system.clock import wall_ms
 
 SessionId = NewType("SessionId", str)
@@ -26,6 +26,7 @@ BrowserId = NewType("BrowserId", str)
 LinkId = NewType("LinkId", str)
 CommentId = NewType("CommentId", str)
 ReviewId = NewType("ReviewId", str)
+TestRunId = NewType("TestRunId", str)
 
 PREFIXES = {
     "ses": "session",
@@ -38,6 +39,7 @@ PREFIXES = {
     "lnk": "one-time link",
     "cmt": "comment",
     "rvw": "review",
+    "tst": "test run",
 }
 
 MIN_PART_CHARS = 3  # shorter parts of an id are refused
@@ -61,7 +63,7 @@ def _next() -> int:
 
 
 def is_id(text: str) -> bool:
-    """Whether a text has the form of an id, with any prefix."""
+    """True if a text has the form of an id, with any prefix."""
     return _SHAPE.fullmatch(text) is not None
 
 
@@ -125,6 +127,10 @@ def new_review_id() -> ReviewId:
     return ReviewId(_new("rvw"))
 
 
+def new_test_run_id() -> TestRunId:
+    return TestRunId(_new("tst"))
+
+
 def parse_session_id(text: str) -> SessionId:
     """Check an id that came from outside; it is safe in paths and queries afterwards."""
     found = _SHAPE.fullmatch(text)
@@ -142,7 +148,7 @@ def parse_user_id(text: str) -> UserId:
 
 
 def matches_id(id: str, name: str) -> bool:
-    """Whether a typed name is this id, or a prefix or suffix of it with enough characters."""
+    """True if a typed name is this id, or a prefix or suffix of it with enough characters."""
     if id == name:
         return True
     if len(name) < MIN_PART_CHARS or not _PART.fullmatch(name):

@@ -4,6 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
+from hutch.domain.generation_option_fields import GenerationFields
+
 MAX_TEXT_CHARS = 200_000
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
 Reason = Annotated[str, Field(max_length=1000)]
@@ -13,16 +15,17 @@ CallId = Annotated[str, Field(min_length=1, max_length=200)]
 class Input(BaseModel):
     """The base of all inputs. They come from clients: unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     type: str
 
 
 class Prompt(Input):
-    """Start a run of the agent with this prompt."""
+    """Start a run of the agent with this prompt. `generation`: options of its replies, for this run only."""
 
     type: Literal["prompt"] = "prompt"
     text: Text
+    generation: GenerationFields | None = None
 
 
 class Message(Input):
@@ -54,6 +57,14 @@ class Answer(Input):
     type: Literal["answer"] = "answer"
     call_id: CallId
     text: Text
+
+
+class Withdraw(Input):
+    """Take back an input without an effect: a message that the agent has not received yet, or a prompt whose
+    run has not started. `input` is its number."""
+
+    type: Literal["withdraw"] = "withdraw"
+    input: int = Field(ge=1)
 
 
 class Cancel(Input):
@@ -118,9 +129,9 @@ class End(Input):
 
 
 AnyInput = Annotated[
-    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End,
+    Prompt | Message | Withdraw | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End,
     Field(discriminator="type"),
 ]
 parse_input: TypeAdapter[
-    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End
-] = TypeAdapter(AnyInput)
+    Prompt | Message | Withdraw | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End
+] = TypeAdapter(AnyInput, config=ConfigDict(defer_build=True))

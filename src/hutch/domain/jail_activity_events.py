@@ -54,26 +54,38 @@ class CommandEnded(Event):
 
 
 class JobsDetached(Event):
-    """Commands of a shell or a terminal have ended, but processes that they started still run."""
+    """A command of a shell or a terminal has ended, but processes that it started still run.
+
+    If they may print, their output is recorded under `background_id`.
+    """
 
     type: Literal["jobs.detached"] = "jobs.detached"
     shell: str = ""
     terminal: str = ""
+    command: str = ""
+    background_id: str | None = None
+    by: str = ""
 
 
 class JobsEnded(Event):
     """The last process that commands of a shell or a terminal left running has ended.
 
-    Recorded at most a second later.
+    Recorded at most a second later. With a `background_id`: no process of that command can print any more;
+    others may still run.
     """
 
     type: Literal["jobs.ended"] = "jobs.ended"
     shell: str = ""
     terminal: str = ""
+    background_id: str | None = None
 
 
 class ShellPrinted(Event):
-    """A command printed text; events of both streams come in the order in which they were read."""
+    """A command printed text; events of both streams come in the order in which they were read.
+
+    With a `background_id` it was printed by a command in the background, or by processes that a command left
+    running.
+    """
 
     type: Literal["shell.printed"] = "shell.printed"
     shell: str
@@ -125,14 +137,19 @@ class TerminalResized(Event):
     terminal: str
     columns: int
     rows: int
+    by: str = ""
 
 
 class TerminalEnded(Event):
-    """The program of a terminal has ended, or was ended."""
+    """The program of a terminal has ended, or was ended.
+
+    `by` closed it, or typed its last input; empty if Hutch ended it.
+    """
 
     type: Literal["terminal.ended"] = "terminal.ended"
     terminal: str
     exit_code: int | None = None
+    by: str = ""
 
 
 class EgressAttempted(Event):

@@ -7,18 +7,23 @@ or field of each kind of caller.
 SCRIPT = "/hutch/llm/offline.json"
 BY_OPTION = "with --model"  # how command-line users name a model
 BY_FIELD = "in the field `model`"  # how HTTP clients name a model
+NOTHING_DONE = "No model is connected, so nothing was done."
 _KEY = "`hutch config set-secret anthropic_api_key`"
 
 
 def is_offline_script(model: str) -> bool:
-    """Whether a full model name is the offline script, wherever it is installed."""
+    """True if a full model name is the offline script, wherever it is installed."""
     return model.startswith("scripted:") and model.endswith(SCRIPT)
+
+
+def no_model_reason() -> str:
+    """The reason of a failed run with the offline script, for all kinds of callers."""
+    return f"{NOTHING_DONE} Where Hutch runs, set a key with {_KEY}, or start an Ollama."
 
 
 def no_model_message() -> str:
     """For a user who runs the agent on their own machine."""
-    nothing = "No model is connected, so nothing was done."
-    return f"{nothing} Set a key with {_KEY}, start an Ollama, or name a model {BY_OPTION}."
+    return f"{NOTHING_DONE} Set a key with {_KEY}, start an Ollama, or name a model {BY_OPTION}."
 
 
 def no_model_on_server_message(by: str) -> str:

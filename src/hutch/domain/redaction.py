@@ -4,7 +4,7 @@ A `Redactor` finds the secret values of this installation and the patterns of
 well-known credentials. Both become one regular expression that walks a text
 once. Every repeat in it is either possessive or bounded, so a hostile text costs
 no more than an honest one of the same length. Both are searched for in the text
-itself and in views of it (`text_as_displayed`): without terminal escapes, and for known
+itself and in views of it (`decoded_text_positions`): without terminal escapes, and for known
 values without line breaks and with URL, JSON and HTML spellings decoded.
 """
 
@@ -24,28 +24,35 @@ from hutch.domain.credential_patterns import (
     WORD_CHARS,
     shape_patterns,
 )
-from hutch.domain.text_as_displayed import (
+from hutch.domain.decoded_text_positions import (
     BREAKS,
     CONTROLS,
     ESCAPES,
     MARKED_BREAKS,
     SPELLINGS,
+    UNFINISHED_ERASURE,
     TextView,
     decode_spelling,
+    erasures,
     has_controls,
+    has_erasures,
     outline,
     spelling_pattern,
     unfinished_escape_start,
 )
+from hutch.domain.split_secret_detection import (
+    MIN_PREFIX_CHARS,
+    is_broken,
+    overlapping_chunks,
+    partial_starts,
+)
 
 MIN_VALUE_CHARS = 8  # shorter values would redact ordinary words
 MIN_LINE_CHARS = 12  # of a value with several lines, where each line is searched for by itself
-MIN_PREFIX_CHARS = 4  # a streamed text that ends with this much of a value is held back
 
 CUT_CONTEXT_CHARS = 64 * 1024  # around a part of a text, to find a secret that crosses its ends
 VALUE_CONTEXT_CHARS = 1024  # around a value, for line breaks and colours inside it
 MAX_BREAK_CHARS = 160  # before each character of a value that is broken into lines
-CHUNK_CHARS = 32 * 1024  # of a long text that are searched together
 MAX_HELD_CHARS = 64 * 1024  # of a stream that may be held back
 
 
@@ -130,6 +137,10 @@ class Redactor:
     def redact(self, text: str) -> str:
         return self._render(text, self._find(text))
 
+    def find_secrets(self, text: str) -> set[tuple[str, str]]:
+        """The secrets in a text: their kinds (`secret` for a known value), and how they are written."""
+        return {(span.name, text[span.start : span.end]) for span in self._find(text)}
+
     def mask(self, data: bytes) -> bytes:
         """The same bytes with a `*` for each byte of a secret, so that all other bytes keep their position.
 
@@ -144,7 +155,7 @@ class Redactor:
         return b"".join([*shown, text[at:].encode("utf-8", "surrogateescape")]) if shown else data
 
     def _is_suspect(self, text: str) -> bool:
-        """Whether the text may contain a secret; takes a quarter of the time of the full search."""
+        """True if the text may contain a secret; takes a quarter of the time of the full search."""
         return any(sign in text for sign in self._signs) or "uthorization" in text.lower()
 
     def _find(self, text: str) -> list[Span]:
@@ -152,18 +163,19 @@ class Redactor:
         found = [_span(each) for each in self._pattern.finditer(text)] if self._is_suspect(text) else []
         bare = CONTROLS.sub("", text) if has_controls(text) else text
         if bare is not text:
-            found += self._find_among_controls(text, bare)
+            found += self._find_among_controls(text, TextView(text, CONTROLS))
+            if has_erasures(text):
+                found += self._find_among_controls(text, TextView(text, erasures(text)))
         found += self._find_broken(text, bare)
         found += self._find_spelled(text)
         if len(found) > 1:
             found = _merge(sorted(found, key=lambda span: (span.start, -span.end)))
         return found
 
-    def _find_among_controls(self, text: str, bare: str) -> Iterator[Span]:
-        """Secrets with colours, carriage returns and the like in them; `bare` is the text without these."""
-        if not self._is_suspect(bare):
+    def _find_among_controls(self, text: str, view: TextView) -> Iterator[Span]:
+        """Secrets with colours, backspaces and the like in them; `view` is the text without these."""
+        if not self._is_suspect(view.text):
             return
-        view = TextView(text, CONTROLS)
         for each in self._pattern.finditer(view.text):
             span = _span(each)
             start, end = view.span(span.start, span.end)
@@ -175,7 +187,7 @@ class Redactor:
             return
         if not self._may_be_broken(bare):
             return
-        for start, part in _overlapping_chunks(
+        for start, part in overlapping_chunks(
             text, around=MAX_BREAK_CHARS * self.max_value_chars + VALUE_CONTEXT_CHARS
         ):
             if part is not text and not self._may_be_broken(CONTROLS.sub("", part)):
@@ -187,9 +199,9 @@ class Redactor:
                     yield replace(span, start=start + span.start, end=start + span.end)
 
     def _may_be_broken(self, text: str) -> bool:
-        """Whether a known value may have line breaks in it; takes a tenth of the time of the full search."""
+        """True if a known value may have line breaks in it; takes a tenth of the time of the full search."""
         quick = outline(text)
-        return any(_is_broken(text, quick, *each) for each in self._outlines)
+        return any(is_broken(text, quick, *each) for each in self._outlines)
 
     def _find_spelled(self, text: str) -> Iterator[Span]:
         """Known values in the spellings of URLs, JSON or HTML."""
@@ -209,14 +221,28 @@ class Redactor:
         """The redacted text after a position; a secret that crosses the position is redacted, too."""
         return self._render(text, [span for span in self._find(text) if span.end > position], position)
 
-    def partial_secret_start(self, text: str) -> int:
-        """Where a possible first part of a secret at the end of the text begins; else the text's length."""
+    def partial_secret_start(self, text: str, *, is_edited: bool = False) -> int:
+        """The start of a possible first part of a secret at the end of the text; else the text's length.
+        `is_edited`: a user types it, and may erase its last characters."""
         places = [self._partial_credential_start(text), *self.partial_value_starts(text, MIN_PREFIX_CHARS)]
         if has_controls(text):
             view = TextView(text, CONTROLS)
             place = self._partial_credential_start(view.text)
             places.append(view.span(place, place + 1)[0] if place < len(view.text) else len(text))
+        if is_edited:
+            places += self._mistyped_starts(text)
         return min(places)
+
+    def _mistyped_starts(self, text: str) -> Iterator[int]:
+        """The starts of known values in the last word, perhaps with mistakes after their beginning."""
+        before = max(0, len(text) - self.window)
+        tail = UNFINISHED_ERASURE.sub("", text[before:])
+        view = TextView(tail, erasures(tail))
+        word = len(view.text) - len(re.split(r"\s", view.text)[-1])
+        for value in self._values:
+            place = view.text.find(value[:MIN_PREFIX_CHARS], word)
+            if place >= 0:
+                yield before + view.span(place, place + 1)[0]
 
     def _partial_credential_start(self, text: str) -> int:
         """The same for well-known credentials."""
@@ -236,14 +262,16 @@ class Redactor:
         before = max(0, len(text) - self.window)
         tail = text[before:]
         yield before + unfinished_escape_start(tail)
-        yield from (before + place for place in _partial_starts(tail, self._spellings, min_chars))
+        yield from (before + place for place in partial_starts(tail, self._spellings, min_chars))
         views = [
             (TextView(tail, each), self._unbroken) for each in (BREAKS, MARKED_BREAKS) if each.search(tail)
         ]
+        if has_erasures(tail):
+            views.append((TextView(tail, erasures(tail)), self._unbroken))
         if SPELLINGS.search(tail):
             views.append((TextView(tail, SPELLINGS, decode_spelling), self._values))
         for view, values in views:
-            for place in _partial_starts(view.text, values, min_chars):
+            for place in partial_starts(view.text, values, min_chars):
                 yield before + view.span(place, place + 1)[0]
 
     def safe_cut(self, text: str, position: int) -> int:
@@ -258,10 +286,10 @@ class Redactor:
         """The start of a longer text, without a possible first part of a secret at its end."""
         return text[: self.safe_cut(text, self.partial_secret_start(text))]
 
-    def held_start(self, data: bytes) -> int:
+    def held_start(self, data: bytes, *, is_edited: bool = False) -> int:
         """Where the bytes at the end begin that must wait for more input; else the length."""
         text = data[-MAX_HELD_CHARS:].decode(errors="surrogateescape")
-        start = self.safe_cut(text, self.partial_secret_start(text))
+        start = self.safe_cut(text, self.partial_secret_start(text, is_edited=is_edited))
         if held := len(text[start:].encode(errors="surrogateescape")):
             return len(data) - held
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -319,37 +347,6 @@ def _common_prefix_chars(one: str, other: str) -> int:
         else:
             differ = middle
     return alike
-
-
-def _partial_starts(text: str, values: Iterable[str], min_chars: int) -> Iterator[int]:
-    """For each value, where the text's end begins that is a prefix of the value."""
-    for value in values:
-        first, place = value[:min_chars], max(0, len(text) - len(value) + 1)
-        while (place := text.find(first, place)) >= 0:
-            if value.startswith(text[place:]):
-                yield place
-                break
-            place += 1
-
-
-def _overlapping_chunks(text: str, *, around: int) -> Iterator[tuple[int, str]]:
-    """A long text in chunks that overlap by `around` characters; each with its offset."""
-    if len(text) <= 2 * CHUNK_CHARS or around > CHUNK_CHARS:
-        yield 0, text
-        return
-    for at in range(0, len(text), CHUNK_CHARS):
-        start = max(0, at - around)
-        yield start, text[start : at + CHUNK_CHARS + around]
-
-
-def _is_broken(text: str, text_outline: bytes, value: str, value_outline: bytes) -> bool:
-    """Whether a text may contain a value with line breaks in it; a quick check."""
-    if len(value_outline) < MIN_PREFIX_CHARS:  # too short to be significant
-        return value[:MIN_PREFIX_CHARS] in text or value[-MIN_PREFIX_CHARS:] in text
-    if value_outline not in text_outline:
-        return False
-    repeats = any(value_outline.startswith(value_outline[at:]) for at in range(1, len(value_outline)))
-    return repeats or text_outline.count(value_outline) > text.count(value)
 
 
 def _find_values(view: TextView, values: Iterable[str], text: str) -> Iterator[Span]:

@@ -59,5 +59,5 @@ class Review:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it must be posted and is not known to be."""
+        """True if it must be posted and is not known to be."""
         return bool(self.pull_url and not self.url)

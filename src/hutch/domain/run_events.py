@@ -1,4 +1,4 @@
-"""Events of a run: replies, tool calls, approvals, tests, the proposed change."""
+"""Events of a run: replies, tool calls, approvals, changed files, the proposed change."""
 
 from typing import Any, Literal
 
@@ -35,12 +35,35 @@ class RunStarted(Event):
     deliver: bool = True
     author: str = ""
     model_reason: str = ""
+    temperature: float | None = None
+    max_reply_tokens: int | None = None
+    effort: str | None = None
+    context_tokens: int | None = None
+
+
+class RunChanged(Event):
+    """The options of a run were changed while it works; they apply from this turn on."""
+
+    type: Literal["run.changed"] = "run.changed"
+    run_id: str
+    turn: int
+    persona: str
+    model: str
+    network: tuple[str, ...] = ()
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    timeout_s: float | None = None
+    temperature: float | None = None
+    max_reply_tokens: int | None = None
+    effort: str | None = None
+    context_tokens: int | None = None
 
 
 class CallMade(BaseModel):
     """A tool call of a model; its arguments are JSON text, which may be invalid."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     id: str
     tool: str
@@ -88,6 +111,23 @@ class ToolReturned(Event):
     text: str
     duration_s: float = 0.0
     by: str = ""
+    rule: str = ""
+    rule_source: str = ""
+
+
+class ImageLoaded(Event):
+    """The agent read an image; the model sees it with the result of the call, if it can."""
+
+    type: Literal["image.loaded"] = "image.loaded"
+    run_id: str
+    call_id: str
+    path: str
+    media_type: str
+    size: int
+    width: int
+    height: int
+    sha256: str
+    data: str = ""
 
 
 class ApprovalRequested(Event):
@@ -99,6 +139,9 @@ class ApprovalRequested(Event):
     summary: str
     rule: str
     covers: tuple[str, ...] = ()
+    source: str = ""
+    policies: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
 
 
 class ApprovalAnswered(Event):
@@ -117,6 +160,7 @@ class QuestionAsked(Event):
     type: Literal["question.asked"] = "question.asked"
     call_id: str
     text: str
+    choices: tuple[str, ...] = ()
 
 
 class QuestionAnswered(Event):
@@ -147,6 +191,7 @@ class FileChanged(Event):
     call_id: str = ""
     by: str = ""
     possible_authors: tuple[str, ...] = ()
+    alone: bool = False
     cause: ChangeCause = "unknown"
     source: str = ""
     previous_snapshot: int = 0
@@ -165,6 +210,7 @@ class FilesChanged(Event):
     call_id: str = ""
     by: str = ""
     possible_authors: tuple[str, ...] = ()
+    alone: bool = False
     cause: ChangeCause = "unknown"
     source: str = ""
     previous_snapshot: int = 0
@@ -172,26 +218,16 @@ class FilesChanged(Event):
 
 
 class SnapshotTaken(Event):
-    """The content of the workspace was stored."""
+    """The content of the workspace was stored.
+
+    `by` asked for it, or made the call or command before it; empty if Hutch took it at another time.
+    """
 
     type: Literal["snapshot.taken"] = "snapshot.taken"
     snapshot: int
     tree: str
     reason: str
-
-
-class RanTests(Event):
-    """The tests of the repository were run."""
-
-    type: Literal["tests.run"] = "tests.run"
-    run_id: str
-    command: str
-    ok: bool
-    passed: int
-    failed: int
-    skipped: int
-    duration_s: float = 0.0
-    reason: str = ""
+    by: str = ""
 
 
 class ContextCompacted(Event):
@@ -239,9 +275,13 @@ class DeliveryRequested(Event):
     failing: bool = False
 
 
+STORED_SECRET, SUSPECTED_SECRET = "stored_secret", "suspected_secret"  # codes of refused deliveries
+
+
 class DeliveryEnded(Event):
     """The delivery of a run's work ended: the result of a run that delivers.
 
+    `code`: `stored_secret` or `suspected_secret` if the work has one; a user may confirm the latter.
     `cancelled`: a user cancelled the delivery, and the options of its request no longer apply.
     """
 
@@ -285,7 +325,10 @@ class RunResumed(Event):
 
 
 class RunEnded(Event):
-    """A run ended, with exactly one outcome."""
+    """A run ended, with exactly one outcome.
+
+    Nothing of the run comes later. Commands in `left_running` continue; what they print has their ids.
+    """
 
     type: Literal["run.ended"] = "run.ended"
     run_id: str
@@ -300,3 +343,4 @@ class RunEnded(Event):
     output_tokens: int = 0
     cost_usd: float | None = None
     duration_s: float = 0.0
+    left_running: tuple[str, ...] = ()

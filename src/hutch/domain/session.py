@@ -1,10 +1,13 @@
 """A session of a server, a queued run, and an input of a session."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from hutch.domain.command_resource_limits import NO_RESOURCES, Resources
+from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import RunId, SessionId
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
+from hutch.domain.starter_files import NO_FILES, StarterFiles
 
 SessionState = Literal["queued", "starting", "idle", "running", "waiting", "paused", "parked", "ended"]
 """`queued` and `starting` before its workspace is there; `idle` with a jail and without a run; `waiting`
@@ -33,6 +36,7 @@ class Delivery:
     start_in: str = ""  # the directory of the repository in which shells start; empty: its root
     record: str = ""  # a cassette file that records the model's replies
     titled: bool = False  # the purpose is only a title for lists, which Hutch made
+    starter_files: int = 0  # how many files were given with the request, instead of a repository
     review: str = ""  # the change id or pull request URL to review; then nothing is delivered
 
 
@@ -45,14 +49,20 @@ class NewSession:
 
     purpose: str = ""
     role: str = ""
+    company: str = ""
     expectations: str = ""
     repository: str = ""
     plain_directory: bool = False  # it may be one without git, which is copied completely
+    files: StarterFiles = field(default_factory=lambda: NO_FILES)  # instead of a repository
     revision: str = ""
     persona: str = ""
     model: str = ""
     network: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()  # of every command in its jail
+    secrets: tuple[str, ...] = ()  # names of secrets that its jail gets as variables
     limits: RunLimits = NO_LIMITS
+    resources: Resources = NO_RESOURCES
+    generation: Generation = NO_GENERATION
     deliver: bool = False
     delivery: Delivery = DEFAULT_DELIVERY
     prompt: str = ""  # the first one; empty: the session is only prepared
@@ -66,13 +76,18 @@ class Session:
     owner: str
     purpose: str = ""
     role: str = ""
+    company: str = ""
     expectations: str = ""
-    repository: str = ""  # empty: the workspace starts empty
+    repository: str = ""  # empty: the workspace starts empty, or with starter files
     revision: str = ""
     persona: str = ""
     model: str = ""
     network: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()  # of every command in its jail
+    secrets: tuple[str, ...] = ()  # names of secrets that its jail gets as variables
     limits: RunLimits = NO_LIMITS  # besides those of the persona and the defaults
+    resources: Resources = NO_RESOURCES  # of its commands, besides those of the settings
+    generation: Generation = NO_GENERATION  # of the model's replies, besides those of the persona
     deliver: bool = False  # a run that changed files ends in a Change
     delivery: Delivery = DEFAULT_DELIVERY
     workspace_id: str = ""
@@ -104,6 +119,7 @@ class QueuedRun:
     owner: str
     kind: RunKind = "prompt"
     prompt: str = ""
+    generation: Generation = NO_GENERATION  # of this run, besides those of its session
     input: int = 0
     state: RunState = "queued"
     worker: str = ""

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from hutch.domain.base_event import Event
 
@@ -15,6 +15,9 @@ class SessionOpened(Event):
     owner: str = ""
     role: str = ""
     expectations: str = ""
+    company: str = ""
+    variables: tuple[str, ...] = ()  # names of those that its jail has
+    secrets: tuple[str, ...] = ()  # names of those that its jail gets
 
 
 class InputProcessed(Event):
@@ -34,7 +37,29 @@ class SessionPrepared(Event):
     workspace: str
     source: str = ""
     commit: str = ""
+    starter_files: int = 0
     duration_s: float = 0.0
+
+
+class OptionChange(BaseModel):
+    """One option of a session, before and after a change; null or empty means not set."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    name: str
+    before: Any = None
+    after: Any = None
+
+
+class SessionChanged(Event):
+    """Options of a session were changed: its persona, model, network, limits or generation options.
+
+    A current run has the new options from its next turn on.
+    """
+
+    type: Literal["session.changed"] = "session.changed"
+    by: str = ""
+    changes: tuple[OptionChange, ...] = ()
 
 
 class SessionPaused(Event):
@@ -68,6 +93,7 @@ class SessionWoken(Event):
 class UndoEvent(Event):
     """The base of events about an undo, with its effect on the files."""
 
+    title: str = ""
     by: str = ""
     input: int = 0
     before: int = 0
@@ -77,6 +103,7 @@ class UndoEvent(Event):
     merged: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    reasons: dict[str, str] = Field(default_factory=dict)
     discarded: tuple[str, ...] = ()
     discarded_count: int = 0
 
@@ -95,7 +122,6 @@ class ChangesUndone(UndoEvent):
 
     type: Literal["changes.undone"] = "changes.undone"
     step: int
-    title: str = ""
 
 
 class SessionRedone(UndoEvent):
@@ -103,7 +129,6 @@ class SessionRedone(UndoEvent):
 
     type: Literal["session.redone"] = "session.redone"
     undone: int
-    title: str = ""
 
 
 class ConversationCopied(Event):

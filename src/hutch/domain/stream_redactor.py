@@ -1,6 +1,7 @@
 """Redaction of a text that arrives in chunks."""
 
 from hutch.domain.credential_patterns import BEFORE_CREDENTIAL, KEY_END
+from hutch.domain.decoded_text_positions import UNFINISHED_ERASURE, TextView, erasures, has_erasures
 from hutch.domain.redaction import MAX_HELD_CHARS, Redactor
 
 
@@ -11,14 +12,15 @@ class StreamRedactor:
     an authorization header, and a private key until its end.
     """
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, *, is_edited: bool = False) -> None:
         self._redactor = redactor
+        self._is_edited = is_edited  # a user types the text, and may erase its last characters
         self._held = ""
         self._seen = 0  # how many of the held characters were returned already
 
     @property
     def is_empty(self) -> bool:
-        """Whether no text is held back."""
+        """True if no text is held back."""
         return not self._held
 
     def add(self, text: str) -> str:
@@ -33,7 +35,9 @@ class StreamRedactor:
         The text stays in the buffer: if later text turns it into a secret, the rest of that secret is
         not shown. Text that looks like the first part of a secret is still held back.
         """
-        partial = self._redactor.safe_cut(self._held, self._redactor.partial_secret_start(self._held))
+        partial = self._redactor.safe_cut(
+            self._held, self._redactor.partial_secret_start(self._held, is_edited=self._is_edited)
+        )
         return self._show(max(partial, self._seen), keep=0)
 
     def end(self) -> str:
@@ -63,6 +67,8 @@ class StreamRedactor:
             cut = len(text) - MAX_HELD_CHARS // 2
             return self._redactor.safe_cut(text, cut) or cut
         safe = _words_end(text, max(0, len(text) - self._redactor.spaced_value_chars))
+        if self._is_edited and has_erasures(text):
+            safe = min(safe, _edited_words_end(text))
         if (key := text.rfind("-----BEGIN ")) >= 0 and not KEY_END.search(text, key):
             safe = min(safe, key)
         if found := BEFORE_CREDENTIAL.search(text):
@@ -72,6 +78,14 @@ class StreamRedactor:
                 [safe, *self._redactor.partial_value_starts(text, 1)]
             )  # a value may continue on the next line
         return self._redactor.safe_cut(text, safe)
+
+
+def _edited_words_end(text: str) -> int:
+    """The same for a text in which characters were erased; an erasure may be unfinished."""
+    known = UNFINISHED_ERASURE.sub("", text)
+    view = TextView(known, erasures(known))
+    end = _words_end(view.text, len(view.text))
+    return view.span(end, end + 1)[0] if end < len(view.text) else len(known)
 
 
 def _words_end(text: str, max_chars: int) -> int:

@@ -11,15 +11,18 @@ from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import UserId
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 
 Role = Literal["owner", "member", "observer", "assessor", "candidate"]
 Scope = Literal["read", "write", "admin"]
 ShareRole = Literal["observer", "member", "assessor", "candidate"]
+ShareScope = Literal["prompt", "files", "commands", "terminals", "previews"]
+"""Kinds of work to which a share may be limited; reading is always included."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 SHARE_ROLES: tuple[ShareRole, ...] = get_args(ShareRole)
+SHARE_SCOPES: tuple[ShareScope, ...] = get_args(ShareScope)
 MAX_NAME_CHARS = 64
 
 _SCOPES_OF: dict[Role, frozenset[Scope]] = {

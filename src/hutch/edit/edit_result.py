@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hutch.domain.errors import BadRequest
 from hutch.edit.edit_spans import Span
+from hutch.edit.encoding import decode
 from hutch.edit.excerpt import change_window, clip, numbered_excerpt, unified_diff
 from hutch.edit.file_change import FileChange
 from hutch.edit.syntax_warning import syntax_warning
@@ -70,13 +72,22 @@ def file_result(
     window = change_window(before or "", after or "", spans)
     names = (None if before is None else moved_from or path, None if after is None else path)
     diff = unified_diff(*names, window) if window.ranges else ""
-    if before is None:
-        return EditedFile(
-            path, "created", numbered_excerpt(window, max_lines=_MAX_NEW_LINES), diff, tuple(notes)
-        )
     if after is None:
         return EditedFile(path, "deleted", "", diff, tuple(notes))
     warning = syntax_warning(path, before, after, window)
     warnings = (warning,) if warning else ()
+    if before is None:
+        shown = numbered_excerpt(window, max_lines=_MAX_NEW_LINES)
+        return EditedFile(path, "created", shown, diff, tuple(notes), warnings)
     kind: Literal["moved", "modified"] = "moved" if moved_from else "modified"
     return EditedFile(path, kind, numbered_excerpt(window), diff, tuple(notes), warnings, moved_from)
+
+
+def whole_file_warning(path: str, before: bytes | None, after: bytes) -> str:
+    """The syntax warning for a file that was written as a whole; `before` is None for a new one."""
+    try:
+        old, new = decode(before).content if before is not None else None, decode(after).content
+    except BadRequest:  # not text
+        return ""
+    spans = [Span(0, len(old or ""), 0, len(new))]
+    return syntax_warning(path, old, new, change_window(old or "", new, spans)) or ""

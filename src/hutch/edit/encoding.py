@@ -97,7 +97,7 @@ def _mostly_utf8(sample: bytes) -> bool:
 
 
 def _contains(data: bytes, quote: str, encoding: str) -> bool:
-    """Whether a line of `quote` that is not ASCII is in the data, in this encoding."""
+    """True if a line of `quote` that is not ASCII is in the data, in this encoding."""
     lines = [line.strip() for line in quote.splitlines() if not line.isascii()]
     try:
         return any(line.encode(encoding) in data for line in lines[:20])
@@ -135,7 +135,7 @@ def _guess(sample: bytes, western: str) -> str | None:
 
 
 def _is_mostly_lower(text: str) -> bool:
-    """Whether capitals are the exception, as in prose but not in noise."""
+    """True if capitals are the exception, as in prose but not in noise."""
     lower = sum(map(str.islower, text))
     return lower * 2 >= sum(map(str.isupper, text)) or text.isupper()
 

@@ -4,8 +4,8 @@ Paths are relative to the workspace, `/`-separated, as the file system has them
 (`os.fsdecode`). A hash is the SHA-256 of a file's content in hex.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 
@@ -18,6 +18,24 @@ class FileChange:
     before: str | None  # hash; for a move, that of the source
     after: str | None
     moved_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """The file that a change has left at a path: its content, or where that is stored."""
+
+    mode: int  # file type and permissions
+    data: bytes = b""
+    blob: bytes = b""  # of the snapshots; empty: `data` is the content
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """Changes as their author made them, whatever another process did to the files since. Paths have no
+    links."""
+
+    changes: Sequence[FileChange] = ()
+    written: Mapping[str, WrittenFile] = field(default_factory=dict)  # by path, without moves
 
 
 @dataclass(frozen=True, slots=True)

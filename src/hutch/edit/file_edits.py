@@ -17,7 +17,7 @@ from hutch.edit.edit_spans import (
     separate_ends,
 )
 from hutch.edit.file_text import BOM, common_ending, ending, separate_line_ends, split_lines, without_ending
-from hutch.edit.fuzzy_match import IndexedText, Rung
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.match_errors import already_applied, ambiguous, not_found
 from hutch.edit.placeholder_detection import find_placeholder, leading_line_numbers
 from hutch.edit.replacement import Match, find, find_at, fit, fit_lines, split_quote
@@ -156,23 +156,23 @@ def _replace(draft: _Draft, edit: Replace) -> str:
             "'old' and 'new' differ in their line ends only, and an edit keeps those of the file."
             " To convert them, use bash: sed -i 's/\\r$//' FILE, or sed -i 's/$/\\r/' FILE."
         )
-    rung, matches = find(source, old, new, every=edit.replace_all)
+    level, matches = find(source, old, new, every=edit.replace_all)
     if not matches:
         if note := already_applied(source, old, new):
             return note
         raise not_found(source, old)
-    if old in new and (note := _already_contains(source, rung, matches, new)):
+    if old in new and (note := _already_contains(source, level, matches, new)):
         return note
     if len(matches) > 1 and not edit.replace_all:
-        raise ambiguous(source, rung, matches)
+        raise ambiguous(source, level, matches)
     new_lines, old_lines = split_quote(new), split_quote(old)
     refuse_placeholder(new_lines, old + source.content, shorter=len(new_lines) < len(old_lines))
     if leading_line_numbers(new_lines):
         _refuse_numbers(new_lines, source, source.line_at(matches[0].start))
     draft.check_growth(len(matches) * (len(new) - len(old)))
-    draft.make([fit(source, rung, match, old, new) for match in matches])
+    draft.make([fit(source, level, match, old, new) for match in matches])
     count = f"replaced in {len(matches)} places" if edit.replace_all else ""
-    return "; ".join(filter(None, (count, rung.note)))
+    return "; ".join(filter(None, (count, level.note)))
 
 
 def _fill(draft: _Draft, new: str) -> str:
@@ -186,9 +186,9 @@ def _fill(draft: _Draft, new: str) -> str:
     return ""
 
 
-def _already_contains(source: IndexedText, rung: Rung, matches: Sequence[Match], new: str) -> str:
+def _already_contains(source: IndexedText, level: MatchLevel, matches: Sequence[Match], new: str) -> str:
     """The note when every match is already part of the new text; else empty."""
-    done = find_at(source, rung, new, new, every=True)
+    done = find_at(source, level, new, new, every=True)
     if not all(any(there.start <= one.start and one.end <= there.end for there in done) for one in matches):
         return ""
     return f"already applied: the new text is at line {source.line_at(matches[0].start) + 1}; nothing changed"

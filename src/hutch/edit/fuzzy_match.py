@@ -1,7 +1,7 @@
-"""The ladder of matching: finds quoted text in a file exactly, then less and less exactly.
+"""Finds quoted text in a file: exactly, then with more and more tolerance.
 
-Each rung tolerates one kind of mistake that models make. A lower rung is tried only
-when the ones above find nothing, and its match must still be unique.
+Each level tolerates one kind of mistake that models make. A level is tried only when
+the stricter ones find nothing, and its match must still be unique.
 """
 
 from bisect import bisect_right
@@ -25,8 +25,8 @@ _FOLDED = str.maketrans(
 )
 
 
-class Rung(IntEnum):
-    """How exactly text matched."""
+class MatchLevel(IntEnum):
+    """The degree of tolerance at which text matched, strictest first."""
 
     EXACT = 0
     ENDINGS = 1
@@ -43,25 +43,27 @@ class Rung(IntEnum):
 
 
 _NOTES = {
-    Rung.EXACT: "",
-    Rung.ENDINGS: "matched with other line ends; the file's were kept",
-    Rung.TRAILING: "matched except for space at the end of lines",
-    Rung.INDENT: "matched at another indentation; the new text was indented to fit",
-    Rung.PUNCTUATION: "matched with typographic punctuation read as plain",
-    Rung.PUNCTUATION_INDENT: (
+    MatchLevel.EXACT: "",
+    MatchLevel.ENDINGS: "matched with other line ends; the file's were kept",
+    MatchLevel.TRAILING: "matched except for space at the end of lines",
+    MatchLevel.INDENT: "matched at another indentation; the new text was indented to fit",
+    MatchLevel.PUNCTUATION: "matched with typographic punctuation read as plain",
+    MatchLevel.PUNCTUATION_INDENT: (
         "matched at another indentation, with typographic punctuation read as plain;"
         " the new text was indented to fit"
     ),
-    Rung.UNEVEN: "matched without regard to indentation; the new lines were indented like their neighbours",
+    MatchLevel.UNEVEN: (
+        "matched without regard to indentation; the new lines were indented like their neighbours"
+    ),
 }
 
-_KEYS: dict[Rung, Callable[[str], str]] = {
-    Rung.ENDINGS: lambda line: line,
-    Rung.TRAILING: lambda line: line.rstrip(" \t"),
-    Rung.INDENT: str.strip,
-    Rung.PUNCTUATION: lambda line: fold(line).rstrip(),
-    Rung.PUNCTUATION_INDENT: lambda line: fold(line).strip(),
-    Rung.UNEVEN: lambda line: fold(line).strip(),
+_KEYS: dict[MatchLevel, Callable[[str], str]] = {
+    MatchLevel.ENDINGS: lambda line: line,
+    MatchLevel.TRAILING: lambda line: line.rstrip(" \t"),
+    MatchLevel.INDENT: str.strip,
+    MatchLevel.PUNCTUATION: lambda line: fold(line).rstrip(),
+    MatchLevel.PUNCTUATION_INDENT: lambda line: fold(line).strip(),
+    MatchLevel.UNEVEN: lambda line: fold(line).strip(),
 }
 
 
@@ -82,13 +84,13 @@ def unfolded(line: str, column: int) -> int | None:
     return len(line) if folded == column else None
 
 
-def line_key(rung: Rung, line: str) -> str:
-    """The part of a line that this rung compares."""
-    return _KEYS[rung](line)
+def line_key(level: MatchLevel, line: str) -> str:
+    """The part of a line that this level compares."""
+    return _KEYS[level](line)
 
 
 class Keys:
-    """The lines of a file in the form that one rung compares."""
+    """The lines of a file in the form that one level compares."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -125,7 +127,7 @@ class IndexedText:
         self.content = content
         self.has_lf, self.has_cr = "\n" in content, "\r" in content
         self.has_lone_cr = self.has_cr and content.count("\r") != content.count("\r\n")
-        self._keys: dict[Rung, Keys] = {}
+        self._keys: dict[MatchLevel, Keys] = {}
         self._lookups = 0
 
     @cached_property
@@ -143,7 +145,7 @@ class IndexedText:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last line has no end."""
+        """True if the last line has no end."""
         return bool(self.content) and self.content[-1] not in "\r\n"
 
     @cached_property
@@ -174,18 +176,18 @@ class IndexedText:
         last = self.is_open and stop == len(self.bare) > start
         return ["\n"] * (stop - start - last) + [""] * last
 
-    def keys(self, rung: Rung) -> Keys:
-        """The lines in the form that this rung compares."""
-        if rung not in self._keys:
-            lines = self.bare if rung is Rung.ENDINGS else list(map(_KEYS[rung], self.bare))
-            self._keys[rung] = Keys(lines)
-        return self._keys[rung]
+    def keys(self, level: MatchLevel) -> Keys:
+        """The lines in the form that this level compares."""
+        if level not in self._keys:
+            lines = self.bare if level is MatchLevel.ENDINGS else list(map(_KEYS[level], self.bare))
+            self._keys[level] = Keys(lines)
+        return self._keys[level]
 
-    def may_match(self, rung: Rung, quote: str) -> bool:
-        """Whether this rung can find a quote that the rungs above did not."""
-        if rung is Rung.TRAILING:
+    def may_match(self, level: MatchLevel, quote: str) -> bool:
+        """True if this level can find a quote that stricter levels did not."""
+        if level is MatchLevel.TRAILING:
             return _has_trailing_space(self.content) or _has_trailing_space(quote)
-        if rung in (Rung.PUNCTUATION, Rung.PUNCTUATION_INDENT):
+        if level in (MatchLevel.PUNCTUATION, MatchLevel.PUNCTUATION_INDENT):
             return not (self.content.isascii() and quote.isascii())
         return True
 

@@ -11,7 +11,7 @@ from hutch.domain.errors import BadRequest
 from hutch.edit.edit_spans import Replacement, apply_replacements, compose, separate_ends
 from hutch.edit.file_edits import Plan, refuse_placeholder
 from hutch.edit.file_text import common_ending, ending, separate_line_ends, without_ending
-from hutch.edit.fuzzy_match import IndexedText, Rung
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.hunk_placement import PlacedHunk, place_hunks
 from hutch.edit.indent_shift import Shift, shift_between
 from hutch.edit.patch_operations import Hunk, HunkLine
@@ -38,8 +38,8 @@ def plan_hunks(content: str, hunks: Sequence[Hunk]) -> Plan:
             notes.append(f"{which} is already applied at line {placed.line + 1}")
             continue
         _check(source, placed, which)
-        if placed.rung.note:
-            notes.append(f"{which} {placed.rung.note}")
+        if placed.level.note:
+            notes.append(f"{which} {placed.level.note}")
         runs += _runs(source, placed)
     replacements = list(_replacements(source, runs))
     sentences = tuple(f"{note[0].upper()}{note[1:]}." for note in notes)
@@ -71,7 +71,7 @@ def _runs(source: IndexedText, placed: PlacedHunk) -> Iterator[_Run]:
     """The runs of removed and added lines of one hunk."""
     hunk, line = placed.hunk, placed.line
     end = _end_for(source, placed)
-    literal = placed.rung is Rung.EXACT and (bool(hunk.old) or hunk.open_new)
+    literal = placed.level is MatchLevel.EXACT and (bool(hunk.old) or hunk.open_new)
     for start, stop, first, hunk_lines in _changed(hunk):
         added = [hunk_line for hunk_line in hunk_lines if hunk_line.sign == "+"]
         texts = [text + end for text in _adapted(source, placed, hunk_lines, added, first)]
@@ -113,16 +113,16 @@ def _adapted(
 ) -> list[str]:
     """The added lines of a run, adapted to the lines where the hunk matched."""
     texts = [hunk_line.text for hunk_line in added]
-    rung, hunk = placed.rung, placed.hunk
+    level, hunk = placed.level, placed.hunk
     old = [hunk_line.text for hunk_line in hunk.old]
     found = source.bare[placed.line : placed.end]
-    if rung in (Rung.INDENT, Rung.PUNCTUATION_INDENT):
+    if level in (MatchLevel.INDENT, MatchLevel.PUNCTUATION_INDENT):
         near = source.bare[max(placed.line - 40, 0) : placed.end + 40]
         shift = shift_between(old, found, texts, near) or shift_between(old, found, [], near)
         return [_shifted(shift, text) for text in texts]
     before = sum(hunk_line.sign != "+" for hunk_line in hunk.file_lines[:first])
     removed = sum(hunk_line.sign == "-" for hunk_line in run)
-    if rung is Rung.UNEVEN:
+    if level is MatchLevel.UNEVEN:
         # Indent like the removed line, else like the line above, else like the one below.
         models = [
             before + min(number, removed - 1) if removed else max(before - 1, 0)
@@ -132,7 +132,7 @@ def _adapted(
             _shifted(shift_between([old[index]], [found[index]], [text], []), text)
             for index, text in zip(models, texts, strict=True)
         ]
-    if rung is Rung.PUNCTUATION and removed == len(texts):
+    if level is MatchLevel.PUNCTUATION and removed == len(texts):
         return [
             keep_punctuation(old[before + number], text, found[before + number])
             for number, text in enumerate(texts)

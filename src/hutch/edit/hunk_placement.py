@@ -1,6 +1,6 @@
 """Finds the positions of the hunks of a patch in a file.
 
-Each hunk is searched for on the ladder. If it matches in several places, its line
+Each hunk is searched for at each level of tolerance. If it matches in several places, its line
 number, its anchors, or the order of the hunks decides; if that leaves a choice,
 the patch is refused.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.edit.fuzzy_match import IndexedText, Keys, Rung, fold, line_key
+from hutch.edit.fuzzy_match import IndexedText, Keys, MatchLevel, fold, line_key
 from hutch.edit.indent_shift import shift_between
 from hutch.edit.match_errors import CERTAIN_SIMILARITY, MAX_LISTED, did_you_mean, format_lines, is_word
 from hutch.edit.patch_operations import Hunk, HunkLine
@@ -31,7 +31,7 @@ class PlacedHunk:
     hunk: Hunk
     number: int
     line: int
-    rung: Rung
+    level: MatchLevel
     applied: bool  # the file already has the result of the hunk
 
     @property
@@ -51,7 +51,7 @@ class PlacedHunk:
 class _Candidates:
     """The lines where a hunk may begin."""
 
-    rung: Rung
+    level: MatchLevel
     lines: list[int]
     applied: bool = False
     anywhere: bool = False  # the order of hunks does not count
@@ -68,7 +68,7 @@ def place_hunks(source: IndexedText, hunks: Sequence[Hunk]) -> list[PlacedHunk]:
             raise type(error)(f"{_name(number, hunks)}: {error}") from None
     lines = _in_order(hunks, places, len(source.bare))
     placed = [
-        PlacedHunk(hunk, number, line, place.rung, place.applied)
+        PlacedHunk(hunk, number, line, place.level, place.applied)
         for number, (hunk, place, line) in enumerate(zip(hunks, places, lines, strict=True), start=1)
     ]
     _check_headings(source, placed, hunks)
@@ -92,7 +92,7 @@ def _check_headings(source: IndexedText, placed: Sequence[PlacedHunk], hunks: Se
         heading = fold(each.hunk.heading.rstrip("\ufffd")).strip()
         if each.applied or not heading:
             continue
-        if not any(f"\n{heading}" in keys.joined for keys in (source.keys(Rung.UNEVEN), patched)):
+        if not any(f"\n{heading}" in keys.joined for keys in (source.keys(MatchLevel.UNEVEN), patched)):
             raise Conflict(
                 f"{_name(each.number, hunks)}: the heading '{each.hunk.heading:.100}' after its line numbers "
                 "is not in the file. Give a line above the intended lines, or no heading."
@@ -137,7 +137,7 @@ class _Finder:
     def __init__(self, source: IndexedText, *, many: bool) -> None:
         self._source = source
         self._many = many  # then an index of lines is worth its cost
-        self._indices: dict[Rung, dict[str, list[int]]] = {}
+        self._indices: dict[MatchLevel, dict[str, list[int]]] = {}
         self._work = 0
         self._drift = 0  # the error of the last line number
 
@@ -147,15 +147,15 @@ class _Finder:
             return self._insertion(hunk)
         marks = self._marks(hunk.anchors)
         elsewhere: list[int] = []
-        for rung in Rung:
-            lines = self._lines(hunk, rung, hunk.old)
+        for level in MatchLevel:
+            lines = self._lines(hunk, level, hunk.old)
             fitting = _first_below(lines, marks, len(hunk.old)) if marks else lines
             if fitting:
                 applied = len(fitting) == 1 and self._has_result(hunk, fitting[0])
-                return _Candidates(rung, fitting, applied=applied)
+                return _Candidates(level, fitting, applied=applied)
             elsewhere = elsewhere or lines
         if lines := self._applied(hunk, marks):
-            return _Candidates(Rung.EXACT, lines[:1], applied=True)
+            return _Candidates(MatchLevel.EXACT, lines[:1], applied=True)
         if elsewhere:
             raise Conflict(
                 f"its lines are at {_listed(elsewhere)}, which is not below '{hunk.anchors[-1]:.100}' at"
@@ -166,7 +166,7 @@ class _Finder:
     def _insertion(self, hunk: Hunk) -> _Candidates:
         total = len(self._source.bare)
         if marks := self._marks(hunk.anchors):
-            return _Candidates(Rung.EXACT, [mark + 1 for mark in marks])
+            return _Candidates(MatchLevel.EXACT, [mark + 1 for mark in marks])
         if hunk.line is not None:
             line = self._index_of(hunk.line + 1) + self._drift if total else 0
             if not 0 <= line <= total:
@@ -174,33 +174,33 @@ class _Finder:
                     f"it only adds, after line {hunk.line}, but the file has {total} lines."
                     " Give some lines around the new ones."
                 )
-            return _Candidates(Rung.EXACT, [line])
+            return _Candidates(MatchLevel.EXACT, [line])
         line = total - len(hunk.new)
-        applied = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
-        return _Candidates(Rung.EXACT, [line if applied else total], applied=applied, anywhere=True)
+        applied = line >= 0 and _counts(hunk.new) and self._is_at(MatchLevel.TRAILING, hunk.new, line)
+        return _Candidates(MatchLevel.EXACT, [line if applied else total], applied=applied, anywhere=True)
 
-    def _lines(self, hunk: Hunk, rung: Rung, quote: Sequence[HunkLine]) -> list[int]:
-        """Where these lines match at this rung; the position that the hunk declares goes first."""
-        if rung > Rung.ENDINGS:
+    def _lines(self, hunk: Hunk, level: MatchLevel, quote: Sequence[HunkLine]) -> list[int]:
+        """Where these lines match at this level; the position that the hunk declares goes first."""
+        if level > MatchLevel.ENDINGS:
             text = "\n".join(hunk_line.text for hunk_line in quote)
-            if not text.strip() or not self._source.may_match(rung, text):
+            if not text.strip() or not self._source.may_match(level, text):
                 return []
         if hunk.line is not None:
             expected = self._index_of(hunk.line)
             for line in (expected + self._drift, expected):
-                if self._is_at(rung, quote, line):
+                if self._is_at(level, quote, line):
                     self._drift = line - expected
                     return [line]
         last = len(self._source.bare) - len(quote)
-        if hunk.at_end and self._is_at(rung, quote, last):
+        if hunk.at_end and self._is_at(level, quote, last):
             return [last]
-        lines = [line for line in self._search(rung, quote) if self._fits(rung, quote, line)]
+        lines = [line for line in self._search(level, quote) if self._fits(level, quote, line)]
         if hunk.line is not None and len(lines) == 1:
             self._drift = lines[0] - expected
         return lines
 
-    def _search(self, rung: Rung, quote: Sequence[HunkLine]) -> list[int]:
-        seen = max(rung, Rung.ENDINGS)
+    def _search(self, level: MatchLevel, quote: Sequence[HunkLine]) -> list[int]:
+        seen = max(level, MatchLevel.ENDINGS)
         pattern = [line_key(seen, hunk_line.text) for hunk_line in quote]
         if not self._many:
             return self._blocks(seen, pattern)
@@ -215,26 +215,26 @@ class _Finder:
             return found
         return self._blocks(seen, pattern)
 
-    def _blocks(self, rung: Rung, pattern: list[str]) -> list[int]:
-        found = self._source.keys(rung).blocks(pattern, max_count=_MAX_PLACES)
+    def _blocks(self, level: MatchLevel, pattern: list[str]) -> list[int]:
+        found = self._source.keys(level).blocks(pattern, max_count=_MAX_PLACES)
         self._count(len(self._source.content) // 500 + len(found))
         return found
 
-    def _is_at(self, rung: Rung, quote: Sequence[HunkLine], line: int) -> bool:
+    def _is_at(self, level: MatchLevel, quote: Sequence[HunkLine], line: int) -> bool:
         if not 0 <= line <= len(self._source.bare) - len(quote):
             return False
-        seen = max(rung, Rung.ENDINGS)
+        seen = max(level, MatchLevel.ENDINGS)
         lines = self._source.keys(seen).lines
         same = all(
             lines[line + offset] == line_key(seen, hunk_line.text) for offset, hunk_line in enumerate(quote)
         )
-        return same and self._fits(rung, quote, line)
+        return same and self._fits(level, quote, line)
 
-    def _fits(self, rung: Rung, quote: Sequence[HunkLine], line: int) -> bool:
-        """Whether line ends or the indentation match, too, where the rung requires it."""
-        if rung is Rung.EXACT:
+    def _fits(self, level: MatchLevel, quote: Sequence[HunkLine], line: int) -> bool:
+        """True if line ends or the indentation match, too, where the level requires it."""
+        if level is MatchLevel.EXACT:
             return self._source.ends(line, line + len(quote)) == [hunk_line.end for hunk_line in quote]
-        if rung in (Rung.INDENT, Rung.PUNCTUATION_INDENT):
+        if level in (MatchLevel.INDENT, MatchLevel.PUNCTUATION_INDENT):
             found = self._source.bare[line : line + len(quote)]
             near = self._source.bare[max(line - 40, 0) : line + len(quote) + 40]
             return shift_between([hunk_line.text for hunk_line in quote], found, [], near) is not None
@@ -263,22 +263,22 @@ class _Finder:
         Other occurrences do not count, such as a comment or a string that quotes it.
         """
         quote = fold(anchor).strip()
-        for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, quote)):
-            if lines := self._search(rung, [HunkLine(" ", text, "")]):
+        for level, text in ((MatchLevel.ENDINGS, anchor.rstrip()), (MatchLevel.UNEVEN, quote)):
+            if lines := self._search(level, [HunkLine(" ", text, "")]):
                 return lines
         self._count(len(self._source.bare))
         part = quote.removesuffix("@@").strip()
-        keys = self._source.keys(Rung.UNEVEN).lines
+        keys = self._source.keys(MatchLevel.UNEVEN).lines
         return [line for line, have in enumerate(keys) if _begins_with(have, part)] if part else []
 
     def _has_result(self, hunk: Hunk, line: int) -> bool:
-        """Whether the lines that the hunk adds above or below are already in the file."""
+        """True if the lines that the hunk adds above or below are already in the file."""
         signs = "".join(hunk_line.sign for hunk_line in hunk.file_lines)
         added = [hunk_line for hunk_line in hunk.file_lines if hunk_line.sign == "+"]
         if signs.strip("+").strip(" ") or not _counts(added):
             return False
         above = len(signs) - len(signs.lstrip("+"))
-        return self._is_at(Rung.TRAILING, hunk.new, line - above)
+        return self._is_at(MatchLevel.TRAILING, hunk.new, line - above)
 
     def _applied(self, hunk: Hunk, marks: Sequence[int]) -> list[int]:
         """Where the file has the result of the hunk below its anchors, if that is certain."""
@@ -289,8 +289,8 @@ class _Finder:
         expected = None if hunk.line is None else self._index_of(hunk.line)
         # Computed before a match changes the drift.
         pointed = set() if expected is None else {expected, expected + self._drift}
-        for rung in (Rung.ENDINGS, Rung.TRAILING, Rung.INDENT, Rung.PUNCTUATION):
-            lines = self._lines(hunk, rung, hunk.new)
+        for level in (MatchLevel.ENDINGS, MatchLevel.TRAILING, MatchLevel.INDENT, MatchLevel.PUNCTUATION):
+            lines = self._lines(hunk, level, hunk.new)
             if marks:
                 lines = _first_below(lines, marks, len(hunk.new))
             if lines:
@@ -302,7 +302,7 @@ class _Finder:
         return []
 
     def _is_sure(self, hunk: Hunk, lines: Sequence[int], *, located: bool) -> bool:
-        """Whether the hunk was certainly applied at these lines, which have its result;
+        """True if the hunk was certainly applied at these lines, which have its result;
         `located` if its anchor or its line number points there."""
         old, length = [hunk_line.text for hunk_line in hunk.old], len(hunk.new)
         if not located:
@@ -339,13 +339,13 @@ class _Finder:
         )
         return where + did_you_mean(self._source, near, quote)
 
-    def _index(self, rung: Rung) -> dict[str, list[int]]:
-        if rung not in self._indices:
+    def _index(self, level: MatchLevel) -> dict[str, list[int]]:
+        if level not in self._indices:
             index: dict[str, list[int]] = {}
-            for line, text in enumerate(self._source.keys(rung).lines):
+            for line, text in enumerate(self._source.keys(level).lines):
                 index.setdefault(text, []).append(line)
-            self._indices[rung] = index
-        return self._indices[rung]
+            self._indices[level] = index
+        return self._indices[level]
 
     def _index_of(self, number: int) -> int:
         """The index of a line that a diff counts, which counts only LF as a line end."""
@@ -365,7 +365,7 @@ class _Finder:
 
 
 def _begins_with(line: str, part: str) -> bool:
-    """Whether a line begins with `part`, and `part` does not end inside of a word."""
+    """True if a line begins with `part`, and `part` does not end inside of a word."""
     return line.startswith(part) and not (is_word(part[-1]) and is_word(line[len(part) : len(part) + 1]))
 
 
@@ -390,5 +390,5 @@ def _listed(lines: Sequence[int]) -> str:
 
 
 def _counts(hunk_lines: Sequence[HunkLine]) -> bool:
-    """Whether the lines have enough text to be significant."""
+    """True if the lines have enough text to be significant."""
     return sum(len(hunk_line.text.strip()) for hunk_line in hunk_lines) >= _MIN_CHARS

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hutch.domain.errors import Conflict
 from hutch.edit.excerpt import clip, number_lines
-from hutch.edit.fuzzy_match import IndexedText, Rung
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.placeholder_detection import leading_line_numbers, strip_line_numbers
 from hutch.edit.replacement import MAX_MATCHES, Match, find, split_quote
 from hutch.edit.similar_lines import SimilarLines, find_similar_lines
@@ -19,10 +19,10 @@ CERTAIN_SIMILARITY = 0.8
 _MIN_CHARS = 3
 
 
-def ambiguous(source: IndexedText, rung: Rung, matches: Sequence[Match]) -> Conflict:
+def ambiguous(source: IndexedText, level: MatchLevel, matches: Sequence[Match]) -> Conflict:
     """The error for text that occurs more than once."""
     lines = _lines(source, matches)
-    how = f" ({rung.note})" if rung.note else ""
+    how = f" ({level.note})" if level.note else ""
     return Conflict(
         f"'old' is in the file {format_count(len(matches))} times{how}: {format_lines(lines, len(matches))}."
         " Quote more of the lines around the intended one, or set replace_all."
@@ -104,7 +104,7 @@ def _lines(source: IndexedText, matches: Sequence[Match]) -> list[int]:
 
 
 def _stands_alone(source: IndexedText, match: Match) -> bool:
-    """Whether a match is no part of a word, and long enough to be significant."""
+    """True if a match is no part of a word, and long enough to be significant."""
     text = source.content[match.start : match.end]
     before, after = source.content[match.start - 1 : match.start], source.content[match.end : match.end + 1]
     if (is_word(before) and is_word(text[:1])) or (is_word(after) and is_word(text[-1:])):
@@ -113,5 +113,5 @@ def _stands_alone(source: IndexedText, match: Match) -> bool:
 
 
 def is_word(character: str) -> bool:
-    """Whether a character can be part of a name."""
+    """True if a character can be part of a name."""
     return character.isalnum() or character == "_"

@@ -172,7 +172,7 @@ class _Reader:
         return lines[: len(lines) - bare], False
 
     def _is_followed(self) -> bool:
-        """Whether lines of a hunk follow the empty ones here."""
+        """True if lines of a hunk follow the empty ones here."""
         at = self._at
         while at < self._end and not self._lines[at].strip():
             at += 1

@@ -1,7 +1,7 @@
-"""Replaces quoted text: finds it on the ladder and adapts the new text.
+"""Replaces quoted text: finds it at the strictest level that matches, and adapts the new text.
 
 Lines that the quote and the new text share keep the file's own bytes, at every
-rung; only lines that differ are written.
+level; only lines that differ are written.
 """
 
 import sys
@@ -18,18 +18,18 @@ from hutch.edit.file_text import (
     with_endings,
     without_ending,
 )
-from hutch.edit.fuzzy_match import IndexedText, Rung, fold, line_key, occurrences, unfolded
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel, fold, line_key, occurrences, unfolded
 from hutch.edit.indent_shift import Shift, shift_between
 
 MAX_MATCHES = 1_000
 _MAX_COMPARED_PAIRS = 40_000  # a larger edit keeps only its common first and last lines
-_RUNGS = (
-    Rung.EXACT,
-    Rung.ENDINGS,
-    Rung.TRAILING,
-    Rung.INDENT,
-    Rung.PUNCTUATION,
-    Rung.PUNCTUATION_INDENT,
+_LEVELS = (
+    MatchLevel.EXACT,
+    MatchLevel.ENDINGS,
+    MatchLevel.TRAILING,
+    MatchLevel.INDENT,
+    MatchLevel.PUNCTUATION,
+    MatchLevel.PUNCTUATION_INDENT,
 )
 
 
@@ -43,55 +43,59 @@ class Match(NamedTuple):
     shift: Shift | None = None
 
 
-def find(source: IndexedText, old: str, new: str = "", *, every: bool = False) -> tuple[Rung, list[Match]]:
-    """The first rung at which `old` matches, and its matches.
+def find(
+    source: IndexedText, old: str, new: str = "", *, every: bool = False
+) -> tuple[MatchLevel, list[Match]]:
+    """The first level at which `old` matches, and its matches.
 
     `every` finds all matches to replace, without overlaps. Otherwise the matches show whether there
     is only one, so overlapping ones count, and their number is limited.
     """
-    for rung in _RUNGS:
-        if matches := find_at(source, rung, old, new, every=every):
-            return rung, matches
-    return Rung.EXACT, []
+    for level in _LEVELS:
+        if matches := find_at(source, level, old, new, every=every):
+            return level, matches
+    return MatchLevel.EXACT, []
 
 
-def find_at(source: IndexedText, rung: Rung, old: str, new: str = "", *, every: bool = False) -> list[Match]:
-    """Where `old` is found at one rung."""
-    if rung is Rung.EXACT:
+def find_at(
+    source: IndexedText, level: MatchLevel, old: str, new: str = "", *, every: bool = False
+) -> list[Match]:
+    """Where `old` is found at one level."""
+    if level is MatchLevel.EXACT:
         starts = occurrences(
             source.content, old, max_count=_max_matches(every), step=len(old) if every else 1
         )
         matches = [Match(start, start + len(old)) for start in starts]
         return matches if not source.has_cr else [each for each in matches if _is_whole(source, each)]
     lines = split_quote(old)
-    if rung is Rung.ENDINGS:
+    if level is MatchLevel.ENDINGS:
         if not source.has_cr and "\r" not in old and not (source.is_open and old.endswith("\n")):
-            return []  # would find the same as the exact rung
-        return _inside(source, rung, lines, every)
-    if not old.strip() or not source.may_match(rung, old):
+            return []  # would find the same as an exact match
+        return _inside(source, level, lines, every)
+    if not old.strip() or not source.may_match(level, old):
         return []
-    if rung in (Rung.TRAILING, Rung.PUNCTUATION):
-        return _inside(source, rung, lines, every)
-    return _indented(source, rung, lines, split_quote(new), every)
+    if level in (MatchLevel.TRAILING, MatchLevel.PUNCTUATION):
+        return _inside(source, level, lines, every)
+    return _indented(source, level, lines, split_quote(new), every)
 
 
 def _max_matches(every: bool) -> int:
     return sys.maxsize if every else MAX_MATCHES
 
 
-def fit(source: IndexedText, rung: Rung, match: Match, old: str, new: str) -> Replacement:
+def fit(source: IndexedText, level: MatchLevel, match: Match, old: str, new: str) -> Replacement:
     """The replacement of a match by the new text, adapted to the file."""
-    if rung is Rung.EXACT and not source.has_cr:
+    if level is MatchLevel.EXACT and not source.has_cr:
         text = with_endings(new, "\n" if source.has_lf else common_ending(new))
         return Replacement(match.start, match.end, _with_final_end(source, match, old, text))
-    if rung is Rung.EXACT:
+    if level is MatchLevel.EXACT:
         line = source.line_at(match.start)
         match = match._replace(line=line, column=match.start - source.start_of(line))
     old_lines, new_lines = split_quote(old), split_quote(new)
     file_lines, ends = _file_lines(source, match, len(old_lines))
     near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
     end = common_ending(source.content, "".join(near)) if source.has_cr else "\n"
-    adapt = _adapter(rung, match, old_lines, file_lines)
+    adapt = _adapter(level, match, old_lines, file_lines)
     text = join_lines(fit_lines(old_lines, new_lines, file_lines, ends, end, adapt))
     if _past_the_end(source, match, old_lines):
         text = without_ending(text)
@@ -123,26 +127,26 @@ def split_quote(text: str) -> list[str]:
 
 
 def _is_whole(source: IndexedText, match: Match) -> bool:
-    """Whether a match neither begins nor ends between the CR and the LF of a CRLF."""
+    """True if a match neither begins nor ends between the CR and the LF of a CRLF."""
     return "\r\n" not in (
         source.content[max(match.start - 1, 0) : match.start + 1],
         source.content[max(match.end - 1, 0) : match.end + 1],
     )
 
 
-def _inside(source: IndexedText, rung: Rung, lines: list[str], every: bool) -> list[Match]:
+def _inside(source: IndexedText, level: MatchLevel, lines: list[str], every: bool) -> list[Match]:
     """Matches that may begin and end inside a line."""
-    keys = source.keys(rung)
-    pattern = [line_key(rung, line) for line in lines]
+    keys = source.keys(level)
+    pattern = [line_key(level, line) for line in lines]
     # Space at the end of the quote matches only at the end of a line.
-    cut = rung is not Rung.ENDINGS and lines[-1] != lines[-1].rstrip()
+    cut = level is not MatchLevel.ENDINGS and lines[-1] != lines[-1].rstrip()
     text = "\n".join([*pattern, ""] if cut else pattern)
     found: list[Match] = []
     step = max(len(text) - cut, 1) if every else 1
     for offset in occurrences(keys.joined, text, max_count=_max_matches(every), start=1, step=step):
         line, column = keys.position(offset)
         last, last_column = keys.position(offset + len(text) - cut)
-        if rung is Rung.PUNCTUATION:
+        if level is MatchLevel.PUNCTUATION:
             columns = (_unfolded(source, line, column), _unfolded(source, last, last_column))
             if None in columns:
                 continue
@@ -159,13 +163,15 @@ def _unfolded(source: IndexedText, line: int, column: int) -> int | None:
     return unfolded(source.bare[line], column) if line < len(source.bare) else column
 
 
-def _indented(source: IndexedText, rung: Rung, old: list[str], new: list[str], every: bool) -> list[Match]:
+def _indented(
+    source: IndexedText, level: MatchLevel, old: list[str], new: list[str], every: bool
+) -> list[Match]:
     """Matches of whole lines whose indentation differs by one rule."""
     skipped = len(old) > 1 and not old[-1].strip()
     old = old[:-1] if skipped else old
-    keys = [line_key(rung, line) for line in old]
+    keys = [line_key(level, line) for line in old]
     found: list[Match] = []
-    for line in source.keys(rung).blocks(keys, max_count=_max_matches(every)):
+    for line in source.keys(level).blocks(keys, max_count=_max_matches(every)):
         if every and found and line < found[-1].line + len(old):
             continue
         last = line + len(old) - 1
@@ -178,7 +184,7 @@ def _indented(source: IndexedText, rung: Rung, old: list[str], new: list[str], e
 
 
 def _past_the_end(source: IndexedText, match: Match, old: list[str]) -> bool:
-    """Whether the quote ends with a line end where the file has none."""
+    """True if the quote ends with a line end where the file has none."""
     return match.end == len(source.content) and not old[-1] and source.is_open
 
 
@@ -196,15 +202,15 @@ def _file_lines(source: IndexedText, match: Match, count: int) -> tuple[list[str
 
 
 def _adapter(
-    rung: Rung, match: Match, old: Sequence[str], file_lines: Sequence[str]
+    level: MatchLevel, match: Match, old: Sequence[str], file_lines: Sequence[str]
 ) -> Callable[[str, int], str]:
     """A function that adapts a new line; its number is the line of the quote that it replaces, or -1."""
     if shift := match.shift:
-        if rung is Rung.PUNCTUATION_INDENT:
+        if level is MatchLevel.PUNCTUATION_INDENT:
             moved = [shift.line(line) or "" for line in old]
             return lambda line, index: _punctuated(moved, shift.line(line) or "", file_lines, index)
         return lambda line, _: shift.line(line) or ""
-    if rung is Rung.PUNCTUATION:
+    if level is MatchLevel.PUNCTUATION:
         return lambda line, index: _punctuated(old, line, file_lines, index)
     return _unchanged
 

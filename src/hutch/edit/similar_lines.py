@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from hutch.edit.fuzzy_match import IndexedText, Rung, occurrences
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel, occurrences
 
 _MAX_LINES = 40  # of the quote that are compared
 _MAX_VOTES = 60  # of places for one line or word
@@ -36,7 +36,7 @@ def find_similar_lines(
     """The lines most similar to the quote, if any are similar; from the line `first` on, and outside of
     these ranges (start and end)."""
     quoted = [line.strip() for line in _without_blank_ends(quote)]
-    lines = source.keys(Rung.INDENT).lines
+    lines = source.keys(MatchLevel.INDENT).lines
     if not quoted or first >= len(lines):
         return None
     votes: defaultdict[int, float] = defaultdict(float)
@@ -61,7 +61,7 @@ def find_similar_lines(
 def similarity(source: IndexedText, quote: Sequence[str], start: int, end: int) -> float:
     """The similarity of these lines of the file to the quote, from 0 to 1."""
     quoted = "\n".join(line.strip() for line in _without_blank_ends(quote))[:_MAX_CHARS]
-    found = "\n".join(_without_blank_ends(source.keys(Rung.INDENT).lines[start:end]))[:_MAX_CHARS]
+    found = "\n".join(_without_blank_ends(source.keys(MatchLevel.INDENT).lines[start:end]))[:_MAX_CHARS]
     return SequenceMatcher(None, found, quoted, autojunk=False).ratio()
 
 
@@ -69,7 +69,7 @@ def _votes(source: IndexedText, quoted: list[str], first: int) -> Iterator[tuple
     """First lines of places that share a line or word with the quote; rare ones weigh more."""
     for index, line in enumerate(quoted):
         if line and (count := source.content.count(line)):
-            for place in source.keys(Rung.INDENT).blocks([line], max_count=_MAX_VOTES, first=first):
+            for place in source.keys(MatchLevel.INDENT).blocks([line], max_count=_MAX_VOTES, first=first):
                 yield max(place - index, first), 3 / count
     start = source.start_of(first)
     for word, index in _words(quoted).items():

@@ -1,4 +1,4 @@
-"""A warning when an edit breaks the syntax of a file.
+"""A warning when an edit breaks the syntax of a file, or a new file has none.
 
 The parsers handle some megabytes per second, so of a large file only the top-level
 code around each change is parsed, before and after. A file that was broken already,
@@ -43,8 +43,12 @@ class _Broken(NamedTuple):
     text: str
 
 
-def syntax_warning(path: str, before: str, after: str, window: Window) -> str | None:
-    """The warning when a change broke the syntax of a file; None otherwise."""
+def syntax_warning(path: str, before: str | None, after: str, window: Window) -> str | None:
+    """The warning when a change broke the syntax of a file, or a new file does not parse; None otherwise.
+
+    `before` is None for a new file.
+    """
+    is_new, before = before is None, before or ""
     grammar = _GRAMMARS.get(PurePosixPath(path).suffix.lower())
     size = max(len(before), len(after))
     if grammar is None or not window.ranges or size > _MAX_FILE_CHARS:
@@ -52,13 +56,14 @@ def syntax_warning(path: str, before: str, after: str, window: Window) -> str | 
     if size <= _MAX_WHOLE_CHARS:
         broken = _newly_broken(grammar, before, after, 0)
     elif grammar is _JSON:
-        broken = _broken_json(before, after)
+        broken = _broken_json("{}" if is_new else before, after)
     else:
         broken = next(filter(None, _checked(grammar, window)), None)
     if broken is None:
         return None
     shown = f": {clip(broken.text.strip(), 120)}" if broken.text.strip() else ""
-    return f"'{path}' no longer parses as {grammar.name}, from line {broken.line + 1}{shown}"
+    verb = "does not parse" if is_new else "no longer parses"
+    return f"'{path}' {verb} as {grammar.name}, from line {broken.line + 1}{shown}"
 
 
 def _checked(grammar: Grammar, window: Window) -> Iterator[_Broken | None]:

@@ -38,7 +38,7 @@ class MergedText:
 
 
 def is_mergeable(*versions: bytes) -> bool:
-    """Whether all versions are texts of a size that can be merged."""
+    """True if all versions are texts of a size that can be merged."""
     return all(len(each) <= MAX_MERGE_BYTES and b"\0" not in each[:BINARY_PROBE_BYTES] for each in versions)
 
 

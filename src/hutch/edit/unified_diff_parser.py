@@ -19,7 +19,7 @@ _MAX_HEADER_CHARS = 4_096  # characters of a header
 
 
 def is_unified(lines: list[str]) -> bool:
-    """Whether this looks like a unified diff."""
+    """True if this looks like a unified diff."""
     return any(
         line.startswith("diff --git ")
         or (line.startswith("--- ") and number + 1 < len(lines) and lines[number + 1].startswith("+++ "))

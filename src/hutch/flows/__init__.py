@@ -1,1 +1,1 @@
-"""What users ask for, each story in one file."""
+"""The use cases, one per file."""

@@ -8,8 +8,8 @@ from hutch.domain.change import Change
 from hutch.domain.redaction import Redactor
 from hutch.forge.forge_selection import Forges
 from hutch.forge.interface import Forge
-from hutch.store.changes import Changes
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
+from hutch.store.proposed_changes import Changes
 from hutch.store.table_access import Rows
 
 Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a name in this installation

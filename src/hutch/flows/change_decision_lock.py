@@ -8,7 +8,7 @@ from hutch.domain.change import Change
 from hutch.domain.errors import Conflict
 from hutch.flows.change_context import ChangeContext
 from hutch.forge.interface import ClosedOnForge
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
 
 
 @asynccontextmanager

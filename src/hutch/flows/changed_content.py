@@ -5,19 +5,27 @@ the hashes.
 """
 
 import asyncio
+import hashlib
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
-from hutch.domain.events import FileChanged, FilesChanged
+from hutch.domain.events import FileChanged, FilesChanged, SessionPrepared
+from hutch.domain.session import Session
+from hutch.domain.session_events import UndoEvent
 from hutch.domain.user import Caller
-from hutch.flows.log_access import read_page
+from hutch.flows.in_place_sessions import workspace_number
 from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, may_write
+from hutch.flows.visible_log import read_page
 from hutch.sessions.requests import Diff, ReadSnapshotFile
-from hutch.workspace.diff_pages import Difference
+from hutch.workspace.files.partial_read import Bytes
+from hutch.workspace.snapshot_comparison import Difference, find_differences
 
 Version = Literal["before", "after"]
 MAX_CONTENT_BYTES = 64 << 20
+FIRST_EVENTS = 20  # with `session.prepared`
 
 
 async def read_content(
@@ -26,8 +34,8 @@ async def read_content(
     """The file of a `file.changed`, before or after. Secrets are masked for callers who may only read."""
     session = await allowed(services, who, session_id)
     event = await _event(services, who, session.id, seq)
-    if isinstance(event, FilesChanged):
-        raise BadRequest(f"Event {seq} counts files and names none. Read its diff instead.")
+    if not isinstance(event, FileChanged):
+        raise BadRequest(f"Event {seq} counts files and has no content of its own. Read its diff instead.")
     is_before = version == "before"
     path = event.moved_from or event.path if is_before else event.path
     existed = event.kind != "created" if is_before else event.kind != "deleted"
@@ -37,7 +45,7 @@ async def read_content(
     _check_stored(number, seq)
     asked = ReadSnapshotFile(number, path, length=MAX_CONTENT_BYTES)
     try:
-        found = await services.host.call(session.id, asked, by=who.user.id)
+        found = await _read(services, session, asked, by=who.user.id)
     except NotFound as error:
         raise NotFound(f"The content of event {seq} is no longer stored. {error}") from None
     if found.size > MAX_CONTENT_BYTES:
@@ -46,32 +54,129 @@ async def read_content(
             f"snapshot {number} in a fork to read it.",
             limit="content",
         )
+    expected = event.before if is_before else event.after
+    if expected and await asyncio.to_thread(_hash, found.data) != expected:
+        raise NotFound(
+            f"The content {version} event {seq} is not stored: another process changed '{path}' before "
+            f"snapshot {number} was taken."
+        )
     if await may_write(services, who, session):
         return found.data
     return await asyncio.to_thread(services.redactor.mask, found.data)
 
 
 async def read_diff(services: Services, who: Caller, session_id: str, seq: int) -> Difference:
-    """The diff of a `file.changed`, or of all files of a `files.changed` that git would commit."""
+    """The diff of a `file.changed`, of all files of a `files.changed`, or of an undo.
+
+    A `files.changed` is about files that git would commit, or about those that it ignores; an undo about
+    both.
+    """
     session = await allowed(services, who, session_id)
     event = await _event(services, who, session.id, seq)
-    _check_stored(event.previous_snapshot, seq)
-    _check_stored(event.snapshot, seq)
+    is_undo = isinstance(event, UndoEvent)
+    old, new = (
+        (event.before, event.after)
+        if isinstance(event, UndoEvent)
+        else (event.previous_snapshot, event.snapshot)
+    )
+    _check_stored(old, seq)
+    _check_stored(new, seq)
     path = event.path if isinstance(event, FileChanged) else ""
+    if isinstance(event, FileChanged):
+        await _check_hashes(services, who, session, seq, event)
     read_only = not await may_write(services, who, session)
-    asked = Diff(event.previous_snapshot, event.snapshot, path, read_only=read_only)
+    ignored = isinstance(event, FilesChanged) and event.ignored
+    asked = Diff(old, new, path, read_only=read_only, ignored=ignored)
     try:
-        return await services.host.call(session.id, asked, by=who.user.id)
+        found = await _compare(services, session, asked, by=who.user.id)
+        if is_undo or (isinstance(event, FileChanged) and not found.total):  # git may ignore the file
+            more = await _compare(services, session, replace(asked, ignored=True), by=who.user.id)
+            found = _joined(found, more)
+        return found
     except NotFound as error:
         raise NotFound(f"The diff of event {seq} is no longer stored. {error}") from None
 
 
-async def _event(services: Services, who: Caller, session_id: str, seq: int) -> FileChanged | FilesChanged:
+async def _check_hashes(
+    services: Services, who: Caller, session: Session, seq: int, event: FileChanged
+) -> None:
+    """Refuse a diff of other versions than those of the event."""
+    versions = (
+        ("before", event.before, event.previous_snapshot, event.moved_from or event.path),
+        ("after", event.after, event.snapshot, event.path),
+    )
+    for version, expected, number, path in versions:
+        if expected is None:
+            continue
+        asked = ReadSnapshotFile(number, path, length=MAX_CONTENT_BYTES)
+        try:
+            found = await _read(services, session, asked, by=who.user.id)
+        except NotFound as error:
+            raise NotFound(f"The diff of event {seq} is no longer stored. {error}") from None
+        if found.size <= MAX_CONTENT_BYTES and await asyncio.to_thread(_hash, found.data) != expected:
+            raise NotFound(
+                f"The diff of event {seq} is not stored: another process changed '{path}' {version} it, and "
+                f"snapshot {number} does not have that version."
+            )
+
+
+async def _read(services: Services, session: Session, asked: ReadSnapshotFile, *, by: str) -> Bytes:
+    if not _was_in_place(session):
+        return await services.host.call(session.id, asked, by=by)
+    number = await _place_number(services, session)
+    async with services.open_directory(Path(session.repository), number=number) as workspace:
+        return await workspace.read_snapshot(asked.snapshot, asked.path, asked.start, asked.length)
+
+
+async def _compare(services: Services, session: Session, asked: Diff, *, by: str) -> Difference:
+    if not _was_in_place(session):
+        return await services.host.call(session.id, asked, by=by)
+    number = await _place_number(services, session)
+    async with services.open_directory(Path(session.repository), number=number) as workspace:
+        return await find_differences(
+            workspace,
+            asked.old,
+            asked.new,
+            path=asked.path,
+            binary=not asked.read_only,
+            ignored=asked.ignored,
+        )
+
+
+def _was_in_place(session: Session) -> bool:
+    """True if its snapshots are those of a user's directory: it was a `hutch shell`, and has ended."""
+    return session.delivery.in_place and session.state == "ended"
+
+
+async def _place_number(services: Services, session: Session) -> int:
+    """Which of the processes that had the directory open at the same time has the session's snapshots."""
+    first = await services.log.read(session.id, limit=FIRST_EVENTS)
+    prepared = (entry.event.workspace for entry in first if isinstance(entry.event, SessionPrepared))
+    return workspace_number(next(prepared, ""))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _joined(one: Difference, other: Difference) -> Difference:
+    return replace(
+        one,
+        files=[*one.files, *other.files],
+        total=one.total + other.total,
+        patch=one.patch + other.patch,
+        cut=one.cut or other.cut,
+    )
+
+
+async def _event(
+    services: Services, who: Caller, session_id: str, seq: int
+) -> FileChanged | FilesChanged | UndoEvent:
     page = await read_page(services, who, session_id, after=seq - 1, limit=1)
     if not page.entries or page.entries[0].seq != seq:
         raise NotFound(f"The session {session_id} has no event {seq}.")
     event = page.entries[0].event
-    if not isinstance(event, FileChanged | FilesChanged):
+    if not isinstance(event, FileChanged | FilesChanged | UndoEvent):
         raise BadRequest(f"Event {seq} is a {event.type}. Only changes of files have a content.")
     return event
 

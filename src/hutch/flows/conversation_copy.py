@@ -16,6 +16,7 @@ from hutch.domain.events import (
     Entry,
     Event,
     FileChanged,
+    ImageLoaded,
     MessageSent,
     ModelReplied,
     QuestionAnswered,
@@ -27,10 +28,12 @@ from hutch.domain.events import (
     ToolReturned,
     to_json,
 )
+from hutch.domain.session_events import UndoEvent
 from hutch.sessions.rewind_point import effective_entries
 
 SEEN = (
-    *(RunStarted, MessageSent, ModelReplied, ToolCalled, ToolReturned, QuestionAsked, QuestionAnswered),
+    *(RunStarted, MessageSent, ModelReplied, ToolCalled, ToolReturned, ImageLoaded),
+    *(QuestionAsked, QuestionAnswered),
     *(ContextCompacted, ConversationCopied, ChangesUndone, SessionRedone),
 )
 PART_BYTES = 1 << 20  # of one event in the new log
@@ -38,9 +41,8 @@ PART_BYTES = 1 << 20  # of one event in the new log
 
 def copy_conversation(entries: Sequence[Entry], snapshot: int | None) -> list[ConversationCopied]:
     """The conversation of a log, up to a snapshot, or whole; empty if there is none."""
-    counted = effective_entries(entries)
-    if snapshot is not None:
-        counted = _up_to(counted, snapshot)
+    # Up to the snapshot first: a run that was undone later is a part of the conversation of that moment.
+    counted = effective_entries(entries if snapshot is None else _up_to(entries, snapshot))
     conversation = Conversation.of(counted)
     if not conversation.messages:
         return []
@@ -60,6 +62,10 @@ def _up_to(entries: Sequence[Entry], snapshot: int) -> list[Entry]:
             case SnapshotTaken(snapshot=number) | FileChanged(snapshot=number) if number <= snapshot:
                 end = index + 1
             case SnapshotTaken() | FileChanged():
+                break
+            case UndoEvent(after=number) if number <= snapshot:
+                end = index + 1
+            case UndoEvent():
                 break
             case ToolReturned() if end == index:
                 end = index + 1

@@ -11,18 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hutch.agent.approval import Approvals
 from hutch.agent.session_recorder import Recorder
+from hutch.agent.tool_call_rules import Policy
+from hutch.agent.tool_execution import image_event
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import escape_surrogates
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.domain.author import AGENT, Actor, acting
 from hutch.domain.errors import HutchError
+from hutch.domain.event_author import AGENT, Actor, acting
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned
+from hutch.llm.interface import Call
 from hutch.sessions.change_recorder import ChangeRecorder
+from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.uncancellable_work import run_to_end
 
 NO_RUN = ""  # the run of an external call
-COMMANDS = ("bash", "run_tests")  # tools that may change any file
+COMMANDS = ("bash", "exec", "run_tests")  # tools that may change any file
 MAX_CALLERS = 256  # whose read files are remembered
 CANCELLED = "It was cancelled by the caller."
 FAILED = "It failed in a way that Hutch did not expect; the server's log says where."
@@ -36,6 +41,7 @@ class Tools:
     context: Context
     recorder: Recorder
     changes: ChangeRecorder | None = None  # None: the changes of files are not recorded
+    approvals: Approvals = field(default_factory=lambda: Approvals(Policy()))  # nobody can be asked
     _contexts: dict[str, Context] = field(default_factory=dict)  # by caller, the latest caller last
     _calls: set["asyncio.Task[ToolResult]"] = field(default_factory=set)
     _made: int = 0
@@ -58,10 +64,7 @@ class Tools:
 
     async def stop(self) -> None:
         """Cancel all calls in progress."""
-        calls = list(self._calls)
-        for task in calls:
-            task.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
+        await cancel_and_wait(*self._calls)
 
     async def end(self) -> None:
         """After the jail was closed, take a last snapshot and end the session in the log."""
@@ -88,7 +91,7 @@ class Tools:
         result = ToolResult(FAILED, ok=False)
         try:
             with acting(Actor(AGENT, "tool", call_id, call_id)):
-                result = await self._use(name, text, context)
+                result = await self._use(call_id, name, text, context)
         except asyncio.CancelledError:
             result = ToolResult(CANCELLED, ok=False)
             raise
@@ -97,13 +100,17 @@ class Tools:
             result = await run_to_end(self._settle(name, call_id, result, duration_s))
         return result
 
-    async def _use(self, name: str, text: str, context: Context) -> ToolResult:
+    async def _use(self, call_id: str, name: str, text: str, context: Context) -> ToolResult:
         given = self.toolbox.parse(name, text)
         if isinstance(given, Arguments):
-            given = await self._prepare(name) or await self.toolbox.use(name, given, context)
+            refusal = await self.approvals.check(Call(call_id, name, text), given, self._write)
+            given = refusal or await self._prepare(name) or await self.toolbox.use(name, given, context)
         elif not given.data:
             given = replace(given, data={"error": "bad_request"})
         return given
+
+    async def _write(self, *events: Event) -> None:
+        await self.recorder.append(events)
 
     async def _prepare(self, name: str) -> ToolResult | None:
         """Take a snapshot before a command, as the workspace does before an edit: users work here too.
@@ -124,8 +131,8 @@ class Tools:
     async def _settle(self, name: str, call_id: str, result: ToolResult, duration_s: float) -> ToolResult:
         """Snapshot and log the changes of a call, however it ended."""
         facts: list[Event] = []
-        if tests := result.data.get("tests"):
-            facts.append(self.recorder.tests_run(NO_RUN, tests))
+        if result.image is not None:
+            facts.append(image_event(NO_RUN, call_id, result.image, with_data=False))
         if name in self.toolbox and not self.toolbox.parallel(name):
             try:
                 facts += await self._kept(f"after {name}")
@@ -140,6 +147,8 @@ class Tools:
             ok=result.ok,
             text=result.text,
             duration_s=duration_s,
+            rule=result.data.get("rule", ""),
+            rule_source=result.data.get("rule_source", ""),
         )
         await self.recorder.append([*facts, returned])
         return result
@@ -150,7 +159,7 @@ class Tools:
         if taken.id == self._snapshot:
             return []
         self._snapshot = taken.id
-        return [self.recorder.snapshot_taken(taken)]
+        return [self.recorder.snapshot_taken(taken, by=AGENT)]
 
     def _text(self, text: str) -> str:
         """The text without secrets and in valid UTF-8: file names may contain any bytes."""

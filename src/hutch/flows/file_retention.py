@@ -16,14 +16,16 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
+from hutch.flows.environments import Environments
 from hutch.flows.retained_size_limit import Excess, find_excess
 from hutch.jail.launch.unfinished_starts import end_orphans
 from hutch.store.event_log import SqlLog
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.sessions import Sessions
 from hutch.store.table_access import Rows
 from hutch.system.clock import STEADY
+from hutch.workspace.preparation.pending_starter_files import StagedFiles
 from hutch.workspace.workspaces import Workspaces, session_of_workspace
 
 HOUR_MS = 3600 * 1000
@@ -33,6 +35,7 @@ PAGE = 100
 MAX_SESSIONS = 5000  # in one sweep
 MAX_LEFTOVERS = 1000  # workspaces without a session, in one sweep
 MAX_NAMED = 10
+STAGED_S = 3600.0  # after which starter files without a session are removed
 RECENT = 200  # entries that are searched for the end of a delivery
 TOO_MUCH = "Its workspace was removed: all together took more than sessions.file_retention_bytes."
 logger = structlog.get_logger()
@@ -65,6 +68,7 @@ class Retention:
     log: SqlLog
     workspaces: Workspaces
     keep: Keep
+    environments: Environments | None = None  # installed dependencies, with limits of their own
 
     async def run(self) -> None:
         """Sweep repeatedly, until cancelled."""
@@ -83,7 +87,10 @@ class Retention:
         gone = await self.remove_old(at_ms=at_ms, dry_run=dry_run)
         gone += await self._remove_leftovers(dry_run)
         if not dry_run:
+            await self._remove_staged()
             await self.workspaces.collect_bases()
+            if self.environments is not None:
+                await self.environments.collect()
         return gone
 
     @asynccontextmanager
@@ -153,6 +160,17 @@ class Retention:
                 logger.info("workspace.not_removed", workspace=each.workspace_id, problem=str(error))
         return gone
 
+    async def _remove_staged(self) -> None:
+        """Remove starter files that no session waits for any more."""
+        staged = StagedFiles(self.workspaces.home.staged_files)
+        ids = await asyncio.to_thread(staged.stored_before, STAGED_S)
+        for start in range(0, len(ids), PAGE):
+            known = await Sessions(self.log).get_many(ids[start : start + PAGE])
+            for id in ids[start : start + PAGE]:
+                session = known.get(id)
+                if session is None or session.state == "ended" or session.workspace_id:
+                    await asyncio.to_thread(staged.remove, id)
+
 
 async def _end_orphans() -> None:
     if ended := await asyncio.to_thread(end_orphans):
@@ -200,7 +218,7 @@ async def remove_expired(
 
 
 async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
-    """Whether the last delivery failed, so that it can be retried."""
+    """True if the last delivery failed, so that it can be retried."""
     head = await log.head(session.id)
     try:
         recent = await log.read(session.id, after=max(0, head.seq - RECENT))

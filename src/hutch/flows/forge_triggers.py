@@ -25,7 +25,7 @@ from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
 from hutch.flows import sessions
-from hutch.flows.forge_request_text import Progress, marker, prompt
+from hutch.flows.forge_prompt_text import Progress, marker, prompt
 from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
@@ -33,11 +33,12 @@ from hutch.forge.github_repository import GitHub
 from hutch.forge.github_types import Posted
 from hutch.forge.interface import SETTLE_DELAY_S
 from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, StartedInSession, WebhookInbox
+from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.clock import remaining_s, wall_ms
 
 MAY = frozenset({"write", "maintain", "admin"})
@@ -57,7 +58,7 @@ class TriggerOptions:
 
     run_as: str = ""  # a user's name; empty: an owner
     public_url: str = ""
-    look_s: float = 1.0  # how often a run is polled
+    poll_s: float = 1.0  # how often a run is polled
     edit_s: float = 10.0  # between two edits of a comment, except for the last
     settle_s: float = SETTLE_DELAY_S
 
@@ -76,8 +77,8 @@ class Triggers:
 
     services: Services
     open_github: OpenGitHub
-    manners: TriggerOptions = field(default_factory=TriggerOptions)
-    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    options: TriggerOptions = field(default_factory=TriggerOptions)
+    _wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
 
     async def take(self, id: str, digest: str, event: str, request: ForgeRequest) -> bool:
@@ -95,47 +96,44 @@ class Triggers:
             request=json.dumps({name: clean(value) for name, value in asdict(request).items()}),
         )
         is_new = await WebhookInbox(self.services.rows).add(delivery)
-        self._bell.set()
+        self._wakeup.set()
         return is_new
 
     async def run(self) -> None:
         """Run until cancelled. The next call resumes the requests in progress."""
         try:
             while True:
-                self._bell.clear()
+                self._wakeup.clear()
                 try:
-                    await self._look()
+                    await self._start_open_deliveries()
                 except HutchError as error:
                     logger.warning("triggers.not_read", problem=str(error))
                 # Not wait_for: before Python 3.12 it loses a cancellation that comes with the event.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(FIRST_WAIT_S):
-                        await self._bell.wait()
+                        await self._wakeup.wait()
         finally:
-            tasks = list(self._tasks.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_and_wait(*self._tasks.values())
 
-    async def _look(self) -> None:
+    async def _start_open_deliveries(self) -> None:
         for delivery in await WebhookInbox(self.services.rows).list_open():
             if len(self._tasks) >= AT_ONCE:
                 return
             if delivery.id not in self._tasks:
-                task = asyncio.get_running_loop().create_task(self._see_through(delivery))
+                task = asyncio.get_running_loop().create_task(self._process(delivery))
                 self._tasks[delivery.id] = task
-                task.add_done_callback(partial(self._over, delivery.id))
+                task.add_done_callback(partial(self._task_ended, delivery.id))
 
-    def _over(self, id: str, task: "asyncio.Task[None]") -> None:
+    def _task_ended(self, id: str, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(id, None)
         if task.cancelled():
             return
         if error := task.exception():  # its result could not even be recorded: no immediate retry
             logger.warning("trigger.not_noted", delivery=id, problem=str(error))
             return
-        self._bell.set()
+        self._wakeup.set()
 
-    async def _see_through(self, delivery: WebhookDelivery) -> None:
+    async def _process(self, delivery: WebhookDelivery) -> None:
         """Perform one request, from its current state."""
         notes = WebhookInbox(self.services.rows)
         try:
@@ -161,7 +159,7 @@ class Triggers:
             attempts = delivery.attempts + 1
             wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
             over = {"state": "ended"} if attempts >= TRIES else {}
-            wait_s = max(wait_s, self.manners.settle_s if delivery.state == "working" else 0.0)
+            wait_s = max(wait_s, self.options.settle_s if delivery.state == "working" else 0.0)
             next_ms = wall_ms() + int(wait_s * 1000)
             reason = self.services.redactor.redact(str(error))
             await notes.update(delivery.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
@@ -177,10 +175,10 @@ class Triggers:
     async def _caller(self) -> Caller:
         """The user on whose behalf requests are performed."""
         users: list[User] = [user for user in await Users(self.services.rows).list() if not user.disabled]
-        name = name_key(self.manners.run_as)
+        name = name_key(self.options.run_as)
         found = [user for user in users if (name_key(user.name) == name if name else user.role == "owner")]
         if not found:
-            raise Conflict(f"There is no user {self.manners.run_as!r} to work for GitHub. Set github.run_as.")
+            raise Conflict(f"There is no user {self.options.run_as!r} to work for GitHub. Set github.run_as.")
         user = min(found, key=lambda each: each.id)  # the oldest user
         return Caller(user, scopes_of(user.role), "local", "github")
 
@@ -250,7 +248,7 @@ class Triggers:
         notes, log = WebhookInbox(self.services.rows), self.services.log
         session = await Sessions(self.services.rows).get(delivery.session_id)
         link = (
-            f"{self.manners.public_url.rstrip('/')}/sessions/{session.id}" if self.manners.public_url else ""
+            f"{self.options.public_url.rstrip('/')}/sessions/{session.id}" if self.options.public_url else ""
         )
         progress, seen, shown, edited = Progress(""), 0, "", float("-inf")
         comment_id = delivery.comment_id
@@ -267,14 +265,14 @@ class Triggers:
                     seen = entries[-1].seq
                 places = await Runs(self.services.rows).queue_positions([run.id])
                 progress.queue_position = places.get(run.id)
-            said = await self._said(session, progress) if over else ""
-            text = progress.text(id=delivery.id, by=request.by, link=link, said=said)
-            if text != shown and (over or time.monotonic() - edited >= self.manners.edit_s):
+            summary = await self._final_summary(session, progress) if over else ""
+            text = progress.text(id=delivery.id, by=request.by, link=link, summary=summary)
+            if text != shown and (over or time.monotonic() - edited >= self.options.edit_s):
                 comment_id = await self._comment(forge, request, delivery, comment_id, text)
                 shown, edited = text, time.monotonic()
             if over:
                 break
-            await asyncio.sleep(self.manners.look_s)
+            await asyncio.sleep(self.options.poll_s)
         if request.comment_id:
             mark = f"<!-- hutch-answer {request.mark or delivery.id} -->"
             answer = f"{shown.partition(OWN_MARKER)[0]}{OWN_MARKER}{mark}"
@@ -312,11 +310,11 @@ class Triggers:
         notes = WebhookInbox(self.services.rows)
         noted = await notes.get(delivery.id)
         if noted is not None:
-            settle_s = self.manners.settle_s
+            settle_s = self.options.settle_s
             await asyncio.sleep(remaining_s(noted.next_ms - int(settle_s * 1000), settle_s, wall_ms()))
         if found := await find():
             return found, False
-        await notes.update(delivery.id, next_ms=wall_ms() + int(self.manners.settle_s * 1000))
+        await notes.update(delivery.id, next_ms=wall_ms() + int(self.options.settle_s * 1000))
         posted = await post()
         await notes.update(delivery.id, next_ms=0)
         return posted, True
@@ -327,7 +325,7 @@ class Triggers:
         found = await Runs(self.services.rows).page(session_ids=[delivery.session_id], limit=200)
         return next((run for run in reversed(found) if run.input == delivery.input), None)
 
-    async def _said(self, session: Session, progress: Progress) -> str:
+    async def _final_summary(self, session: Session, progress: Progress) -> str:
         """The agent's final title and summary, for users."""
         if not progress.run_id:
             return "The session ended before this request was started."
@@ -335,7 +333,7 @@ class Triggers:
             return ""
         title, summary = read_run_history(
             await read_log(self.services.log, SessionId(session.id)), progress.run_id
-        ).said
+        ).title_and_summary
         clean = self.services.redactor.redact
         return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
 

@@ -29,14 +29,14 @@ _TICKS = re.compile(r"`+")
 
 
 def is_signed(secret: str, body: bytes, header: str) -> bool:
-    """Whether GitHub, which shares the secret, sent exactly these bytes. Takes constant time."""
+    """True if GitHub, which shares the secret, sent exactly these bytes. Takes constant time."""
     wanted = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     given = header.removeprefix(SIGNATURE) if header.startswith(SIGNATURE) else ""
     return hmac.compare_digest(wanted.encode(), given.encode("utf-8", "replace"))
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether a text mentions a name, outside of code, quotes and hidden parts."""
+    """True if a text mentions a name, outside of code, quotes and hidden parts."""
     text = text.replace("\r\n", "\n")
     for part in (_FENCE, _COMMENT, _QUOTED, _INDENTED):
         text = part.sub("\n\n", text)

@@ -1,18 +1,19 @@
 """The hosts that the sessions of members may reach.
 
-An owner lists them in `server.network_allowed`, in the syntax of the jail's own allow-list. The
+An owner lists them in `members.network`, in the syntax of the jail's own allow-list. The
 hosts of `jail.network` are open to every jail and need not be listed. `*` stands for every public
 host and port. Owners themselves are not capped.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
+from hutch.flows.policies.binding_policies import Policies
 from hutch.jail.egress import AllowList, parse_allow_list
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
@@ -20,7 +21,7 @@ from hutch.store.users import Users
 logger = structlog.get_logger()
 
 ANY = "*"
-SETTING = "server.network_allowed"
+SETTING = "members.network"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,19 @@ def parse_network_cap(allowed: Sequence[str], always: Sequence[str] = ()) -> Net
     return NetworkCap(AllowList((*named.patterns, *parse_allow_list(always).patterns)), ANY in allowed)
 
 
-async def session_network(cap: NetworkCap, rows: Rows, session: Session) -> tuple[str, ...]:
+async def session_network(
+    cap: NetworkCap, policies: Policies, rows: Rows, session: Session
+) -> tuple[str, ...]:
     """The hosts that the jail of a session may reach now.
 
-    A session stores the hosts that it was opened with. The cap and its owner's role may have changed since,
-    so both are checked each time that a jail opens: at first, after a pause, and in a fork.
+    A session stores the hosts that it was opened with. The cap, the policies of owners and the roles of its
+    users may have changed since, so all are checked each time that a jail opens: at first, after a pause, and
+    in a fork.
     """
     if not session.network:
         return ()
+    limit = await policies.network_limit(session)
+    session = replace(session, network=limit.covered(session.network))
     try:
         is_owner = (await Users(rows).get(session.owner)).role == "owner"
     except NotFound:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hutch.domain.errors import Unavailable
 from hutch.llm.http_get import http_get
 from hutch.llm.model_factory import Access, Choice, default_model, is_address, ollama_models
 from hutch.llm.model_name import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
@@ -34,15 +35,23 @@ async def list_models(access: Access, named: str | None) -> UsableModels:
     if named is not None:
         choice = Choice(named, "the setting `model` says so")
     else:
-        choice = await default_model(access, scripted=OFFLINE)
+        try:
+            choice = await default_model(access, scripted=OFFLINE)
+        except Unavailable as error:  # the source of a key fails
+            choice = Choice("", str(error))
     return UsableModels(choice, list(await asyncio.gather(*(_state(name, access) for name in PROVIDERS))))
 
 
 async def _state(name: str, access: Access) -> ProviderState:
     if name in WITH_KEY:
         known = f"{name}:{WITH_KEY[name]}"
-        if access.key(name):
-            return ProviderState(name, True, "there is a key", known)
+        try:
+            has_key = bool(access.key(name))
+        except Unavailable as error:
+            return ProviderState(name, False, str(error), known)
+        if has_key:
+            whose = "you have a key of your own" if access.has_own_key(name) else "there is a key"
+            return ProviderState(name, True, whose, known)
         return ProviderState(name, False, f"there is no key. {how_to_set(name)}", known)
     if name == "scripted":
         return ProviderState(name, True, "replies come from a script on this machine", None)

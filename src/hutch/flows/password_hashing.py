@@ -46,7 +46,7 @@ class Passwords:
             return await asyncio.to_thread(self._hasher.hash, _bytes(password))
 
     async def is_right(self, password: str, hash_: str) -> bool:
-        """Whether this is the password. An empty hash never matches, but takes the same time."""
+        """True if this is the password. An empty hash never matches, but takes the same time."""
         if not self._nobodys:
             async with self._room:
                 self._nobodys = await asyncio.to_thread(self._hasher.hash, b"nobody's")
@@ -55,7 +55,7 @@ class Passwords:
         return right and bool(hash_)
 
     def is_old(self, hash_: str) -> bool:
-        """Whether a hash was computed with lower costs than today's."""
+        """True if a hash was computed with lower costs than today's."""
         return self._hasher.check_needs_rehash(hash_)
 
     def _check(self, hash_: str, password: bytes) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.domain.dollar_text import dollars
+from hutch.domain.dollar_amount import dollars
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
 from hutch.forge.outgoing_text import escape_references
 
@@ -57,7 +57,7 @@ def ran_before(entries: Sequence[Entry], run_id: str) -> RanTests | None:
                 if running and first is not None and tree != first:
                     return found
                 first = tree
-            case RanTests() as ran if running:
+            case RanTests() as ran if running and ran.run_id == run_id:
                 found = ran
     return None  # it changed nothing, so there is nothing to compare
 
@@ -78,8 +78,11 @@ def describe_tests(tests: RanTests | None) -> str:
     if tests is None:
         return ""
     counts = count_tests(tests.failed, tests.passed, tests.skipped)
+    if tests.ok and not (tests.failed or tests.passed or tests.skipped):
+        counts = "passed, without counts"
     if tests.ok or tests.failed:
-        return counts
+        missing = ", ".join(suite.name for suite in tests.suites if not suite.ok) if tests.ok else ""
+        return f"{counts}; not run, since the runner is missing: {missing}" if missing else counts
     # A removed character is replaced by a space: otherwise two parts could join to a secret.
     why = " ".join("".join(sign if sign.isprintable() else " " for sign in tests.reason).split())
     why = why if len(why) <= MAX_REASON_CHARS else f"{why[: MAX_REASON_CHARS - 1]}…"

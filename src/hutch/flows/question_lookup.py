@@ -3,10 +3,11 @@
 import asyncio
 
 from hutch.domain.audience import Reader, filter_entry
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, Denied
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, QuestionAnswered, QuestionAsked, RunEnded
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
+from hutch.domain.user import Caller
 from hutch.flows.services import Services
 from hutch.store.sessions import Sessions
 
@@ -30,6 +31,16 @@ async def find_question(services: Services, reader: Reader, session: Session, ca
     if asked is None or session.state != "waiting":
         raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")
     return asked
+
+
+async def check_may_approve(services: Services, who: Caller, session: Session, question: Question) -> None:
+    """Refuse an approval by a user whose role the policy that asks does not name."""
+    if not isinstance(question, ApprovalRequested):
+        return
+    if not await services.policies.may_approve(session, who.user.id, question.approvers):
+        may = " or ".join(question.approvers)
+        rule = f"{question.rule} ({question.source})"
+        raise Denied(f"{who.user.name} may not allow this; {may} may. Rule: {rule}.")
 
 
 async def _once_waiting(services: Services, session: Session) -> Session:

@@ -1,4 +1,5 @@
-"""Delivers the work of a run again: the forge was down, or a user accepts that its tests fail.
+"""Delivers the work of a run again: the forge was down, or a user accepts that its tests fail, or that a
+text only looks like a credential.
 
 Requests are idempotent. The log names the requesting user before the delivery starts. The next
 free worker performs it, and finds the steps of a killed worker instead of repeating them.
@@ -11,13 +12,14 @@ from dataclasses import dataclass
 from hutch.domain.errors import Conflict, Denied
 from hutch.domain.events import DeliveryEnded, DeliveryRequested, Entry, RunEnded, RunResumed
 from hutch.domain.ids import SessionId
+from hutch.domain.run_events import SUSPECTED_SECRET
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, run
 from hutch.sessions.rewind_point import effective_entries
-from hutch.sessions.run_cancellation import DELIVERED
+from hutch.sessions.waiting_run_cancellation import DELIVERED
 from hutch.store.run_queue import Runs
 
 SETTLE_TRIES, SETTLE_S = 20, 0.05
@@ -34,7 +36,7 @@ class RunRecord:
 
 
 async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool = False) -> QueuedRun:
-    """Deliver the work of a run, unless that is done; `failing` accepts that its tests fail."""
+    """Deliver the work of a run, unless that is done; `failing` accepts the reason of the last failure."""
     found = await run(services, who, run_id)
     session = await allowed(services, who, found.session_id, "input")
     found, record = await _settled(services, who, found)
@@ -49,7 +51,7 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
         if failing and not record.failing and record.ended and record.ended.outcome == "tests_failing":
             raise Conflict(f"The run {run_id} is being delivered. Repeat the request when that has ended.")
         return found
-    if record.last is not None and record.last.failing and not (failing or record.failing):
+    if record.last is not None and not failing and _needs_consent(record, record.last):
         raise Conflict(
             f"{record.last.reason} To propose the work anyway, confirm that this is known: "
             f'{{"failing": true}} in the request, or hutch changes propose {run_id}'
@@ -60,6 +62,10 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
     await Runs(services.rows).requeue_ended(run_id, worker=services.reserved_for)
     await services.host.input(session.id)  # wake the worker
     return await run(services, who, run_id)
+
+
+def _needs_consent(record: RunRecord, last: DeliveryEnded) -> bool:
+    return last.code == SUSPECTED_SECRET or (last.failing and not record.failing)
 
 
 def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> None:

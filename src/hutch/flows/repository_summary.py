@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from hutch.agent.testing.repository_tests import MAX_PATHS
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.run_tests import MAX_PATHS, find_runner
-from hutch.domain.errors import NotFound
+from hutch.domain.errors import Denied, NotFound
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
 
@@ -71,8 +71,9 @@ async def describe_structure(context: Context, first: Snapshot) -> str:
     page = await context.workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
     paths = [entry.path for entry in page.entries if entry.kind == "file"]
     try:
-        tests = context.redactor.redact(str(await find_runner(context)))
-    except NotFound:
+        suites = await context.repository_tests.suites()
+        tests = context.redactor.redact("; ".join(map(str, suites)))
+    except (NotFound, Denied):
         tests = ""
     return sentence(paths, files=first.files, tests=tests)
 

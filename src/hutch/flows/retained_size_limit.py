@@ -25,12 +25,12 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.flows.run_log_reader import BEFORE
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.table_access import Rows
 from hutch.workspace.workspaces import Workspaces
 
-KEPT_MS = 10 * 60 * 1000  # a run that has just failed can be resumed
+KEPT_MS = 10 * 60 * 1000  # the newest session of a user, whose run has just failed, can be resumed
 MAY_CHANGE_FILES = (CommandStarted, FileChanged, FilesChanged, TerminalOpened, ToolCalled)
 PAGE = 100
 
@@ -57,14 +57,20 @@ async def find_excess(
     if not max_bytes:
         return Excess()
     stored = [
-        _Stored(session, await _disk_bytes(workspaces, session)) for session in await _idle(rows, at_ms)
+        _Stored(session, size)
+        for session in await _idle(rows, at_ms)
+        if (size := await _disk_bytes(workspaces, session)) is not None
     ]
+    newest = {
+        each.session.owner: each.session for each in sorted(stored, key=lambda one: one.session.updated_ms)
+    }
     size = sum(each.bytes for each in stored)
     found: list[Session] = []
     for each in sorted(stored, key=lambda one: (one.session.state != "ended", one.session.updated_ms)):
         if size <= max_bytes:
             break
-        if await _is_removable(log, each.session, at_ms):
+        is_newest = newest[each.session.owner].id == each.session.id
+        if await _is_removable(log, each.session, kept_ms=KEPT_MS if is_newest else 0, at_ms=at_ms):
             found.append(each.session)
             size -= each.bytes
     return Excess(tuple(found), len(stored) - len(found), size)
@@ -79,17 +85,18 @@ async def _idle(rows: Rows, at_ms: int) -> list[Session]:
     return found
 
 
-async def _disk_bytes(workspaces: Workspaces, session: Session) -> int:
+async def _disk_bytes(workspaces: Workspaces, session: Session) -> int | None:
+    """The size of a session's files; None if they do not exist."""
     try:
         return await workspaces.disk_bytes(session.workspace_id, session.updated_ms)
-    except (NotFound, OSError):  # it is being removed
-        return 0
+    except (NotFound, OSError):  # removed by hand, or just now
+        return None
 
 
-async def _is_removable(log: EventLog, session: Session, at_ms: int) -> bool:
-    """Whether a session had a run or has ended, and holds no work that was not delivered."""
+async def _is_removable(log: EventLog, session: Session, *, kept_ms: int, at_ms: int) -> bool:
+    """True if a session had a run or has ended, and holds no work that was not delivered."""
     is_ended = session.state == "ended"
-    if not is_ended and at_ms - session.updated_ms < KEPT_MS:
+    if not is_ended and at_ms - session.updated_ms < kept_ms:
         return False
     is_fork = bool(session.forked_from)
     work = _Work(is_fork, may_have_changed=is_fork)
@@ -147,6 +154,6 @@ class _Work:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the files are as they came, or as they were delivered."""
+        """True if the files are as they came, or as they were delivered."""
         safe = {self._delivered} if self.is_fork else {self._delivered, self._first}
         return self._final in safe - {0}

@@ -38,7 +38,7 @@ class RunHistory:
     over: bool = False  # whether the session has ended
 
     @property
-    def said(self) -> tuple[str, str]:
+    def title_and_summary(self) -> tuple[str, str]:
         """The final title and summary. Without a title, the first line of the prompt."""
         title, summary = self.own_words
         return title or first_line(self.started.prompt), summary
@@ -72,7 +72,7 @@ def read_run_history(entries: Sequence[Entry], run_id: str | None = None) -> Run
                     found.tested = found.tested and event.reason in BY_TESTS
             case RunStarted() if run_id in (None, event.run_id):
                 found = RunHistory(event, Conversation(), start, newest, newest)
-            case RanTests() if found:
+            case RanTests() if found and event.run_id == found.started.run_id:
                 found.tests, found.tested = event, True
             case RunEnded() if found and event.run_id == found.started.run_id:
                 found.ended = event

@@ -4,8 +4,8 @@ from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
-from hutch.store.changes import Changes
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
+from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
 from hutch.store.short_ids import find_work_id
 from hutch.store.table_access import Rows

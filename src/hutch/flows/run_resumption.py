@@ -6,13 +6,15 @@ a run that reached a limit resumes only with a higher one.
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import RunResumed
+from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.inputs import Resume
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
+from hutch.flows.member_caps import is_capped
 from hutch.flows.services import Services
-from hutch.flows.session_validation import check_request
+from hutch.flows.session_validation import check_limits, check_request
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 
@@ -24,6 +26,7 @@ async def resume(
     *,
     limits: RunLimits = NO_LIMITS,
     model: str = "",
+    generation: Generation = NO_GENERATION,
     deliver: bool | None = None,
 ) -> QueuedRun:
     """Resume a run that was stopped, paused, or ended at a limit."""
@@ -32,18 +35,22 @@ async def resume(
     if services.reserved_for:  # this process works without a server: take over the runs that one left
         await runs.take_over(run_id)
     run = await sessions.run(services, who, run_id)
-    session = await sessions.allowed(services, who, run.session_id, "input")
+    session = await sessions.allowed(services, who, run.session_id, "input", scope="prompt")
     _check(run, session)
     if deliver is not None and deliver != session.deliver:
         redelivery.check_may_set_delivery(who, session, deliver=deliver)
     if run.state == "ended" and run.outcome == "done":  # its work was not delivered yet
         return await redelivery.deliver(services, who, run_id)
-    if model:
-        await check_request(services, who, NewSession(model=model))
+    if model or generation != NO_GENERATION:
+        options = generation.or_else(session.generation)
+        new = NewSession(model=model or session.model, persona=session.persona, generation=options)
+        await check_request(services, who, new)
+    await check_limits(services, NewSession(limits=limits), capped=await is_capped(services.rows, session))
     await Sessions(services.rows).set_run_options(
         session.id,
         limits=limits.or_else(session.limits),
         model=model or session.model,
+        generation=generation.or_else(session.generation),
         deliver=session.deliver if deliver is None else deliver,
     )
     if run.state != "ended":  # it is paused

@@ -1,19 +1,30 @@
 """The services that the flows use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+from hutch.domain.generation_options import Generation
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
-from hutch.flows.member_network_cap import NetworkCap
+from hutch.flows.environments import Environments
+from hutch.flows.member_caps import MemberCaps
+from hutch.flows.policies.binding_policies import Policies
+from hutch.flows.resource_limits import EffectiveLimit
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.sessions.interface import SessionHost
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
+from hutch.store.jail_secrets import JailSecrets
+from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
+from hutch.store.secret_lookup import InstallationSecrets
 from hutch.store.table_access import Rows
+from hutch.store.user_model_keys import UserModelKeys
 from hutch.workspace.admission.repository_access import FoundRepository
 from hutch.workspace.preparation.jailed_repository import JailedRepository
+from hutch.workspace.preparation.pending_starter_files import StagedFiles
+from hutch.workspace.workspace import Workspace
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users who could see it
 
@@ -21,9 +32,13 @@ Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users
 # may be without git. Blocks, and refuses directories that no user may use.
 FindRepository = Callable[[Path, bool, bool], FoundRepository]
 
-# Refuses a model that cannot be used, such as one without a key. Takes a model and a persona; if the model is
-# "", that of the persona or of the settings is checked. Blocks the thread.
-CheckModel = Callable[[str, str], None]
+# Refuses a model that cannot be used, such as one without a key, or with these options of its replies. Takes
+# a model, a persona, and the id of a user whose own keys count; if the model is "", that of the persona or of
+# the settings is checked. Blocks the thread.
+CheckModel = Callable[[str, str, str, Generation], None]
+
+# The limits of a session's commands; the flag: whether the caps on members apply. Blocks the thread.
+EffectiveLimits = Callable[[Session, bool], Sequence[EffectiveLimit]]
 
 
 # Opens a repository of this machine in a jail, read-only; None for a directory without git. The flag is that
@@ -31,9 +46,19 @@ CheckModel = Callable[[str, str], None]
 OpenRepository = Callable[[Path, bool], AbstractAsyncContextManager[JailedRepository | None]]
 
 
+# Opens a user's directory in place, for the snapshots of sessions that worked there.
+
+
+class OpenDirectory(Protocol):
+    """Opens a user's directory in place, with the snapshots of a process that had it open."""
+
+    def __call__(self, directory: Path, *, number: int = 1) -> AbstractAsyncContextManager[Workspace]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The log, the rows, the session host, the redactor, and the rules for repositories and hosts."""
+    """The log, the rows, the session host, the redactor, stored starter files, and the rules for repositories
+    and hosts."""
 
     log: EventLog
     rows: Rows
@@ -42,11 +67,21 @@ class Services:
     reach: AllowedHosts
     find_repository: FindRepository
     open_repository: OpenRepository
+    open_directory: OpenDirectory
     check_model: CheckModel
+    staged: StagedFiles
+    effective_limits: EffectiveLimits
+    policies: Policies  # of owners
+    user_keys: UserModelKeys
+    jail_secrets: JailSecrets
+    secrets: InstallationSecrets
+    environments: Environments | None = None  # dependencies of repositories
+    rates: SessionRates = NO_RATES
     networks: tuple[str, ...] = ()  # private networks that jails may reach
     personas: Path | None = None  # the directory of the installation's own
     default_persona: str = ""  # of the settings
-    network_cap: NetworkCap = field(default_factory=NetworkCap)  # on the hosts that members may allow
+    caps: MemberCaps = field(default_factory=MemberCaps)  # on what members may ask for
     reserved_for: str = ""  # the worker of the command that opens sessions here, unless it is a server
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
+    max_check_s: float = 4.0  # of an undo, before its sender is answered
     on_removed: list[Removed] = field(default_factory=list)  # called for each removed session

@@ -10,11 +10,12 @@ from typing import Literal
 
 from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, NotFound
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
-from hutch.domain.user import Caller, Role, ShareRole
+from hutch.domain.user import Caller, Role, ShareRole, ShareScope
 from hutch.forge.forge_selection import ForgeAccess
 from hutch.sessions.host_dependencies import HostDependencies
+from hutch.store.shares import Share
 from hutch.store.users import Users
 
 Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it
@@ -60,6 +61,15 @@ def check(
     if action not in allowed:
         what = {"read": "see", "input": "work in", "manage": "manage"}[action]
         raise Denied(f"{who.user.name} can view session {session_id} but not {what} it.")
+
+
+def check_scope(share: Share, scope: ShareScope) -> None:
+    """Refuse what the invitation to a session does not include."""
+    if not share.includes(scope):
+        raise Denied(
+            f"Your invitation to session {share.session_id} does not include {scope}; it includes: "
+            f"{', '.join(('read', *share.scopes))}. Ask the session's owner for more."
+        )
 
 
 def check_may_open(who: Caller) -> None:

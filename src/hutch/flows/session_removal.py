@@ -53,6 +53,7 @@ async def _remove(services: Services, session: Session) -> None:
     if session.workspace_id:
         with suppress(NotFound):  # it was removed already
             await services.host.remove_workspace(session.workspace_id)
+    await asyncio.to_thread(services.staged.remove, session.id)
     audience = await remove_session(services.rows, session)
     for notify in list(services.on_removed):
         notify(session, audience)

@@ -15,7 +15,7 @@ from hutch.domain.events import (
     RunQueued,
     SessionOpened,
 )
-from hutch.domain.ids import new_run_id, new_session_id
+from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import (
     Answer,
     Approve,
@@ -30,27 +30,30 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
-from hutch.domain.quoted_text import check_line, echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace_id import trace_id
-from hutch.domain.user import Caller, ShareRole
+from hutch.domain.user import Caller, ShareScope
 from hutch.flows.conversation_copy import copy_conversation
-from hutch.flows.question_lookup import find_question
+from hutch.flows.member_caps import is_capped
+from hutch.flows.preferences import with_preferences
+from hutch.flows.question_lookup import check_may_approve, find_question
+from hutch.flows.requested_session import check_lines, make_session
+from hutch.flows.resource_limits import EffectiveLimit
 from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
-from hutch.flows.session_access import Action, check, check_may_open, no_session, reader
-from hutch.flows.session_validation import check_request, is_script
+from hutch.flows.session_access import Action, check, check_may_open, check_scope, no_session, reader
+from hutch.flows.session_validation import check_request, fork_network, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import CheckUndo, ListSnapshots, SnapshotForFork
-from hutch.store.bulk_queries import BulkQueries
+from hutch.store.event_log_interface import Head
 from hutch.store.inputs import Inputs, session_has_ended
-from hutch.store.interface import Head
 from hutch.store.run_queue import Runs
+from hutch.store.session_bulk_queries import BulkQueries
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
-from hutch.store.shares import Shares
+from hutch.store.shares import Share, Shares
 from hutch.store.table_access import ExtraWrite
-from hutch.system.clock import wall_ms
 
 ANSWERS_A_QUESTION = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
@@ -62,37 +65,48 @@ BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A session for display, with its place in the queue and its last delivery."""
+    """A session for display, with its place in the queue, its last run and its last delivery."""
 
     session: Session
     head: Head
     queue_position: int | None = None  # when it waits: 1 is next
     delivered: QueuedRun | None = None  # the newest run with a delivery
+    last_run: QueuedRun | None = None  # the newest run that has ended
 
 
 async def allowed(
-    services: Services, who: Caller, session: Session | str, action: Action = "read"
+    services: Services,
+    who: Caller,
+    session: Session | str,
+    action: Action = "read",
+    *,
+    scope: ShareScope | None = None,
 ) -> Session:
-    """The session, if the caller may take this action. Callers that may not see it get a 404."""
+    """The session, if the caller may take this action, and their share includes the scope. Callers that may
+    not see it get a 404."""
     if isinstance(session, str):
         session_id = session
         try:
             session = await Sessions(services.rows).get(session_id)
         except NotFound:  # the same message as for a session that the caller may not see
             raise no_session(session_id) from None
-    check(who, session.id, session.owner, await _share_role(services, who, session), action)
+    share = await _share(services, who, session)
+    check(who, session.id, session.owner, share.role if share else None, action)
+    if scope is not None and share is not None:
+        check_scope(share, scope)
     return session
 
 
 async def reader_of(services: Services, who: Caller, session: Session) -> Reader:
     """A caller who may see this session, as a reader of its log."""
-    return reader(who, session.owner, await _share_role(services, who, session))
+    share = await _share(services, who, session)
+    return reader(who, session.owner, share.role if share else None)
 
 
-async def _share_role(services: Services, who: Caller, session: Session) -> ShareRole | None:
+async def _share(services: Services, who: Caller, session: Session) -> Share | None:
     if who.is_owner or session.owner == who.user.id:
         return None
-    return await Shares(services.rows).role(session.id, who.user.id)
+    return await Shares(services.rows).find(session.id, who.user.id)
 
 
 async def may_write(services: Services, who: Caller, session: Session) -> bool:
@@ -115,6 +129,13 @@ async def create(
     return (await create_with_run(services, who, new, also=also)).session
 
 
+async def check_new(services: Services, who: Caller, new: NewSession) -> None:
+    """Refuse what `create` would refuse, and open nothing."""
+    check_may_open(who)
+    check_lines(new)
+    await check_request(services, who, await with_preferences(services, who, new))
+
+
 async def create_with_run(
     services: Services,
     who: Caller,
@@ -126,15 +147,15 @@ async def create_with_run(
 ) -> OpenedSession:
     """Open a session. Returns its first run too, for callers that follow it."""
     check_may_open(who)
-    _check_lines(new)
+    check_lines(new)
     address = ""  # with credentials, which the command line allows; they are stored in no row
     if services.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
         address, new = new.repository, replace(new, repository=url.address)
         user, password = url.credentials
         services.redactor.add_values([password or user])
     if not forked_from:
-        new = await check_request(services, who, new)
-    session = _session_of(new, who, services.redactor.redact, forked_from)
+        new = await check_request(services, who, await with_preferences(services, who, new))
+    session = make_session(new, who, services.redactor.redact, forked_from)
     run = QueuedRun(
         id=new_run_id(),
         session_id=session.id,
@@ -145,62 +166,22 @@ async def create_with_run(
         queued_ms=session.created_ms,
         trace_id=trace_id(),
     )
-    began = SessionOpened(
-        purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations
-    )
+    texts = {name: getattr(session, name) for name in ("purpose", "owner", "role", "company", "expectations")}
+    names = tuple(name for name, _ in session.variables)
+    began = SessionOpened(**texts, variables=names, secrets=session.secrets)
     queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
     if address:
         services.addresses[session.id] = address
     opened = OpenedSession(session, run)
-    await open_session(services.log, opened, [began, *conversation, *queued], also)
+    try:
+        if new.files:  # first: a crash leaves files without a session, which are removed later
+            await asyncio.to_thread(services.staged.store, session.id, new.files)
+        await open_session(services.log, opened, [began, *conversation, *queued], also)
+    except HutchError:  # not after a cancellation: the session may exist then
+        await asyncio.to_thread(services.staged.remove, session.id)
+        raise
     await services.host.input(session.id)
     return opened
-
-
-def _session_of(new: NewSession, who: Caller, clean: Callable[[str], str], forked_from: str) -> Session:
-    """The requested session, without secrets."""
-    now = wall_ms()
-    return Session(
-        id=new_session_id(),
-        owner=who.user.id,
-        purpose=clean(new.purpose) or clean(new.prompt)[:200],
-        role=clean(new.role),
-        expectations=clean(new.expectations),
-        repository=new.repository,
-        revision=clean(new.revision),
-        persona=clean(new.persona),
-        model=new.model,
-        network=new.network,
-        limits=new.limits,
-        deliver=new.deliver,
-        delivery=replace(
-            new.delivery,
-            title=clean(new.delivery.title),
-            tests=clean(new.delivery.tests),
-            plain_directory=new.plain_directory,
-            titled=new.delivery.titled or not new.purpose,
-        ),
-        forked_from=forked_from,
-        created_ms=now,
-        updated_ms=now,
-    )
-
-
-def _check_lines(new: NewSession) -> None:
-    """Check that names and titles are one line each: lists, git and forges need that."""
-    delivery = new.delivery
-    for what, texts in {
-        "A persona's name": [new.persona],
-        "A revision": [new.revision],
-        "A title": [delivery.title],
-        "A branch": [delivery.branch],
-        "A label": delivery.labels,
-        "A reviewer's name": delivery.reviewers,
-        "An issue's address": [delivery.issue],
-        "An author": [delivery.author],
-    }.items():
-        for text in texts:
-            check_line(what, text)
 
 
 async def show(services: Services, who: Caller, session_id: str) -> Shown:
@@ -210,6 +191,12 @@ async def show(services: Services, who: Caller, session_id: str) -> Shown:
     if session.id not in heads:  # it is being removed
         raise no_session(session_id)
     return (await _shown(services, [session], heads))[0]
+
+
+async def effective_limits(services: Services, session: Session) -> Sequence[EffectiveLimit]:
+    """The limits of a session's commands, and where each comes from."""
+    capped = await is_capped(services.rows, session)
+    return await asyncio.to_thread(services.effective_limits, session, capped)
 
 
 async def page(
@@ -238,25 +225,52 @@ async def give(
     also: ExtraWrite[SessionInput] | None = None,
 ) -> SessionInput:
     """Give an input to a session. It is stored when this returns; the log has its effects."""
-    session = await allowed(services, who, session_id, "input")
+    session = await allowed(services, who, session_id, "input", scope="prompt")
     _check_fits(session, asked)
     audience: str | None = None
     if isinstance(asked, ANSWERS_A_QUESTION):  # the answer has the same audience as its question
         reader = await reader_of(services, who, session)
-        audience = (await find_question(services, reader, session, asked.call_id)).audience
+        question = await find_question(services, reader, session, asked.call_id)
+        audience = question.audience
+        if isinstance(asked, Approve):
+            await check_may_approve(services, who, session, question)
     if isinstance(asked, Undo | Redo):
         step = asked.step if isinstance(asked, Undo) else 0
         check = CheckUndo(step, is_redo=isinstance(asked, Redo), resolves=asked.mode != "refuse")
-        await services.host.call(session.id, check)
+        await _check_undo(services, session, check, who.user.id)
     if isinstance(asked, BEGINS_WORK):
         await services.log.check_can_record(session.id)
+    if isinstance(asked, Prompt) and asked.generation is not None:
+        options = asked.generation.to_generation().or_else(session.generation)
+        user_id = who.user.id
+        await asyncio.to_thread(services.check_model, session.model, session.persona, user_id, options)
     body = _cleaned(asked, services.redactor.redact).model_dump_json()
     max_unprocessed = MAX_UNPROCESSED + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
     given = await Inputs(services.rows).add(
-        session.id, who.user.id, body, max_unprocessed=max_unprocessed, audience=audience, also=also
+        session.id,
+        who.user.id,
+        body,
+        max_unprocessed=max_unprocessed,
+        audience=audience,
+        also=also,
+        rates=services.rates,
     )
     await services.host.input(session.id)
     return given
+
+
+async def _check_undo(services: Services, session: Session, asked: CheckUndo, by: str) -> None:
+    """Raise if an undo is not possible. One that takes long is checked when it is processed instead, so that
+    its sender is answered; then `input.processed` says why it was refused."""
+    checking = asyncio.ensure_future(services.host.call(session.id, asked, by=by))
+    try:
+        await asyncio.wait([checking], timeout=services.max_check_s)
+    finally:
+        if not checking.done():
+            checking.cancel()
+            checking.add_done_callback(lambda done: done.cancelled() or done.exception())
+    if checking.done():
+        await checking
 
 
 async def inputs(
@@ -287,7 +301,7 @@ async def fork(
     that moment if wanted.
 
     Unless the caller is an owner, a script is not copied, as only owners may name files of the machine.
-    Hosts that the caller may not allow are not copied either.
+    Hosts that the caller may not allow are not copied either, and limits are lowered to those of members.
     """
     session = await allowed(services, who, session_id, "input" if snapshot is None else "read")
     check_may_open(who)  # before a snapshot is taken
@@ -303,16 +317,22 @@ async def fork(
     new = NewSession(
         purpose=session.purpose,
         role=session.role,
+        company=session.company,
         expectations=session.expectations,
         repository=session.repository,
         revision=session.revision,
         persona=session.persona,
         model=session.model if who.is_owner or not is_script(session.model) else "",
-        network=session.network if who.is_owner else services.network_cap.covered(session.network),
+        network=await fork_network(services, who, session),
+        variables=session.variables,
+        secrets=session.secrets if session.owner == who.user.id else (),
         limits=session.limits,
+        resources=session.resources,
+        generation=session.generation,
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
         delivery=replace(session.delivery, review=""),
     )
+    new = new if who.is_owner else services.caps.lower(new)
     entries = await read_log(services.log, session.id) if conversation else []
     copied = await asyncio.to_thread(copy_conversation, entries, upto) if conversation else []
     origin = f"{session.id}@{snapshot}"
@@ -364,9 +384,11 @@ async def _shown(services: Services, found: Sequence[Session], heads: Mapping[st
         )
         by_run = await Runs(services.rows).queue_positions([each.id for each in queued])
         places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
-    delivered = await Runs(services.rows).last_delivered([each.id for each in found])
+    ids = [each.id for each in found]
+    delivered = await Runs(services.rows).last_delivered(ids)
+    ended = await Runs(services.rows).last_ended(ids)
     return [
-        Shown(each, heads[each.id], places.get(each.id), delivered.get(each.id))
+        Shown(each, heads[each.id], places.get(each.id), delivered.get(each.id), ended.get(each.id))
         for each in found
         if each.id in heads
     ]

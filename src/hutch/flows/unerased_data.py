@@ -10,7 +10,7 @@ from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalAnswered, RunStarted
 from hutch.store.copy_erasure import WORKING_COLUMNS
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
 from hutch.store.leftover_session_rows import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
@@ -107,8 +107,8 @@ def _in_tables(found: References, places: OtherPlaces, session_id: SessionId) ->
         )
     for id in found.forks:
         lines.append(
-            f"The session {id}, which was forked from it, with its files, purpose, role, expectations, "
-            f"settings and copied conversation. Erase it too: hutch erase --all {id}"
+            f"The session {id}, which was forked from it, with its files, purpose, role, company, "
+            f"expectations, settings and copied conversation. Erase it too: hutch erase --all {id}"
         )
     for id in found.reviewers:
         lines.append(f"The session {id}, which reviewed its change. Erase it too: hutch erase --all {id}")

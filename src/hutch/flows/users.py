@@ -3,17 +3,28 @@
 Every action is written to the audit with the address of its caller.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
 from hutch.domain.rate_limit_key import address_key
-from hutch.domain.user import Role, Scope, ShareRole, User, name_key, scopes_of
+from hutch.domain.user import (
+    SHARE_SCOPES,
+    Role,
+    Scope,
+    ShareRole,
+    ShareScope,
+    User,
+    name_key,
+    scopes_of,
+)
 from hutch.flows.password_hashing import Passwords
 from hutch.store.audit import Audit
 from hutch.store.browser_sessions import BrowserSessions
 from hutch.store.login_attempts import LoginAttempts, Meter
 from hutch.store.one_time_links import Link, OneTimeLinks
+from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.store.table_access import Rows
 from hutch.store.tokens import Token, Tokens
@@ -64,6 +75,7 @@ class Accounts:
         self.audit = Audit(rows)
         self.attempts = LoginAttempts(rows)
         self.passwords = passwords or Passwords()
+        self.on_role_changed: Callable[[str], Awaitable[None]] | None = None  # called with the user's id
 
     async def note(
         self, actor: Actor, action: str, object: str = "", *, ok: bool = True, detail: str = ""
@@ -97,6 +109,8 @@ class Accounts:
     async def set_role(self, user_id: str, role: Role, actor: Actor) -> User:
         user = await self.users.set_role(user_id, role)
         await self.note(actor, "user.role_set", user_id, detail=role)
+        if self.on_role_changed is not None:
+            await self.on_role_changed(user_id)
         return user
 
     async def set_disabled(self, user_id: str, disabled: bool, actor: Actor) -> User:
@@ -180,12 +194,22 @@ class Accounts:
         share_role: ShareRole | None,
         life_s: int,
         actor: Actor,
+        more_sessions: Sequence[str] = (),
+        share_scopes: Sequence[ShareScope] = (),
+        access_s: int | None = None,
     ) -> OneTimeLink:
-        """A link that creates a user with this role, and with a share of a session if one is named."""
+        """A link that creates a user with this role, and with shares of the sessions that are named.
+
+        The shares are limited to `share_scopes`, and end `access_s` from now.
+        """
         if (session_id is None) != (share_role is None):
             raise BadRequest("A session and the role in it go together. Give both, or neither.")
-        if session_id is not None:
-            parse_session_id(session_id)
+        if session_id is None and (more_sessions or share_scopes or access_s):
+            raise BadRequest("Scopes and their end belong to a session. Name one.")
+        for each in (session_id, *more_sessions) if session_id else ():
+            await Sessions(self.rows).get(parse_session_id(each))
+        if share_scopes and share_role not in ("member", "candidate"):
+            raise BadRequest(f"Scopes limit work in a session, and {share_role} only views it. Omit them.")
         if role == "owner":
             raise BadRequest("A link cannot create an owner. Invite a member, then change the role.")
         link, secret = await self.links.invite(
@@ -194,8 +218,11 @@ class Accounts:
             share_role=share_role,
             life_ms=life_s * 1000,
             created_by=actor.user_id,
+            more_sessions=tuple(dict.fromkeys(each for each in more_sessions if each != session_id)),
+            share_scopes=tuple(scope for scope in SHARE_SCOPES if scope in share_scopes),
+            access_until_ms=None if access_s is None else wall_ms() + access_s * 1000,
         )
-        detail = f"{role} {session_id or ''} {share_role or ''}".strip()
+        detail = f"{role} {' '.join(link.session_ids)} {share_role or ''} {','.join(share_scopes)}".strip()
         await self.note(actor, "invite.made", link.id, detail=detail)
         return OneTimeLink(link, secret)
 

@@ -2,12 +2,12 @@
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.user import Caller
 from hutch.flows.services import Services
 from hutch.flows.session_access import Action
 from hutch.flows.sessions import allowed
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
 
 
 async def page(

@@ -86,7 +86,7 @@ class Forges:
             if caller.guarded:
                 return url
             return replace(from_path(await asyncio.to_thread(_resolve, url.path)), account=True)
-        token = self.tokens.find_token(url, caller.user)
+        token = await asyncio.to_thread(self.tokens.find_token, url, caller.user)  # a command may give it
         if token is not None and url.credentials is None:
             url = replace(_to_https(url), credentials=(USER, await token()))
         return await self.allowed_hosts.pin(url) if caller.guarded else url

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.gh_api_relay import Relay
+from hutch.forge.gh_proxy import Relay
 from hutch.forge.github_errors import GitHubFailed, explain, rate_limited_until
 from hutch.forge.process_limits import limit_command, process_group
 

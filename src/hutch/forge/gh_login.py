@@ -1,4 +1,4 @@
-"""Whether gh, the command line of GitHub, has a login of its own."""
+"""Detects the own login of gh, the command line of GitHub."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ TIMEOUT_S = 2.0
 
 
 def is_logged_in(host: str, environment: Mapping[str, str]) -> bool:
-    """Whether gh has a token of its own for a host. It reads its files and contacts no server."""
+    """True if gh has a token of its own for a host. It reads its files and contacts no server."""
     program = shutil.which("gh")
     if program is None:
         return False

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
-from hutch.forge.gh_api_relay import MISDIRECTED
+from hutch.forge.gh_proxy import MISDIRECTED
 from hutch.forge.git_errors import token_secret_name
 
 MAX_LINE_CHARS = 300
@@ -23,7 +23,7 @@ class GitHubFailed(Unavailable):
 
     @property
     def is_transient(self) -> bool:
-        """Whether a retry may succeed."""
+        """True if a retry may succeed."""
         return self.status is None or self.status >= 500
 
 

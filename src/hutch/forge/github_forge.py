@@ -12,7 +12,7 @@ from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.git_patch import FilePatch, Patch, parse_patch
 from hutch.domain.review import AGENT, Comment, Remark, Review
-from hutch.forge.branches import RemoteBranches, push
+from hutch.forge.branch_push import RemoteBranches, push
 from hutch.forge.github_repository import GitHub
 from hutch.forge.github_token_selection import own_token_name
 from hutch.forge.github_types import (

@@ -36,7 +36,7 @@ class Tokens:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def is_github(self, url: RepoUrl) -> bool:
-        """Whether a repository is on a GitHub. The port must be the listed one."""
+        """True if a repository is on a GitHub. The port must be the listed one."""
         return url.slug is not None and url.authority in (GITHUB, *self.hosts)
 
     def find_token(self, url: RepoUrl, user: str) -> GetToken | None:
@@ -64,7 +64,7 @@ class Tokens:
         return found.source if found else ""
 
     def is_own(self, url: RepoUrl, user: str) -> bool:
-        """Whether the token is the user's own, as it always is on the command line."""
+        """True if the token is the user's own, as it always is on the command line."""
         own = own_token_name(url, user)
         return not user or bool(self.secrets({own}).get(own, "").strip())
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
-from hutch.domain.truncation import last_words
+from hutch.domain.whole_word_truncation import last_words
 from hutch.forge.git_errors import explain
 from hutch.forge.git_progress import OnProgress, StderrParser
 from hutch.forge.process_limits import MAX_FILE_BYTES, limit_command, process_group

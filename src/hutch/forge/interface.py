@@ -146,7 +146,7 @@ class Forge(Protocol):
 
     @property
     def acts_on_text(self) -> bool:
-        """Whether mentions and closing keywords in commit messages take effect."""
+        """True if mentions and closing keywords in commit messages take effect."""
         ...
 
     @property

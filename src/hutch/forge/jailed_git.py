@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hutch.domain.commit_text import strip_controls
 from hutch.domain.errors import Unavailable
-from hutch.domain.truncation import last_words
+from hutch.domain.whole_word_truncation import last_words
 
 SETTINGS = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "safe.directory=*")
 ENVIRONMENT = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}

@@ -9,10 +9,10 @@ from pathlib import Path
 from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.git_patch import parse_patch
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.review import Comment, Review
 from hutch.forge import jailed_git, local_merge
-from hutch.forge.branches import LocalBranches, push
+from hutch.forge.branch_push import LocalBranches, push
 from hutch.forge.interface import (
     ChangeStatus,
     Commits,

@@ -25,6 +25,12 @@ async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy 
 
     Without a strategy, the base is fast-forwarded if possible, and gets a merge commit otherwise.
     """
+    if change.base == "HEAD":
+        raise NotFound(
+            f"The change {change.id} began at a commit without a branch (a detached HEAD), so there is no "
+            "branch to merge it into. Check out the branch that should get it, then: "
+            f"git merge {change.branch}"
+        )
     tip = await _tip(git, change.base)
     out = await _checked_out(git, change.base)
     if out == "elsewhere":

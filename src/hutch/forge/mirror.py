@@ -113,7 +113,7 @@ async def ensure_mirror(git: Git, mirror: Path) -> None:
 
 
 async def has_commit(git: Git, mirror: Path, commit: str) -> bool:
-    """Whether the mirror has a commit with its whole history."""
+    """True if the mirror has a commit with its whole history."""
     try:
         id = await resolve(git, mirror, commit)
         # An interrupted fetch leaves objects that no ref reaches.

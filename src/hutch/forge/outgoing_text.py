@@ -34,7 +34,7 @@ def escape_html_comments(text: str) -> str:
 
 
 def has_own_marker(body: str) -> bool:
-    """Whether Hutch posted a comment."""
+    """True if Hutch posted a comment."""
     return OWN_MARKER in body
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Review
-from hutch.forge.branches import RemoteBranches, push
+from hutch.forge.branch_push import RemoteBranches, push
 from hutch.forge.interface import (
     ChangeStatus,
     Commits,

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 from starlette.routing import Route
 
+from hutch.flows.session_option_changes import apply_caps
 from hutch.flows.users import Accounts
-from hutch.gateway import health, metrics, openapi, trace_export
+from hutch.gateway import health, metrics, openapi, trace_collector_export, web_app
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.oidc_loader import open_provider_login
@@ -18,11 +20,11 @@ from hutch.gateway.idempotency import Answered
 from hutch.gateway.mcp import endpoint
 from hutch.gateway.problem_json import handle_problems
 from hutch.gateway.rest import (
-    approvals,
+    approval_rules,
     change_comments,
-    changes,
     commands,
     edits_and_search,
+    environments,
     events,
     file_content,
     files,
@@ -31,32 +33,39 @@ from hutch.gateway.rest import (
     login,
     oidc,
     personas,
+    policies,
+    preferences,
     preview_list,
     prompt_to_pull_request,
+    proposed_changes,
     record,
     reviews,
     runs,
+    secrets,
+    session_options,
     session_search,
     session_shares,
     sessions,
     settings,
     snapshots,
     terminals,
+    tests,
     tokens,
     usage,
     users,
     webhooks,
 )
+from hutch.gateway.stream.open_streams import Streams
 from hutch.gateway.stream.preview import PreviewNames, Previews
 from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
 from hutch.gateway.stream.stream_quota import StreamQuota, StreamQuotaMiddleware
-from hutch.gateway.stream.streams import Streams
 from hutch.gateway.trace_middleware import Traced
 
 REST = (
     prompt_to_pull_request,
     sessions,
+    session_options,
     session_search,
     inputs,
     events,
@@ -66,9 +75,11 @@ REST = (
     edits_and_search,
     snapshots,
     commands,
+    tests,
+    environments,
     terminals,
     preview_list,
-    changes,
+    proposed_changes,
     change_comments,
     reviews,
     record,
@@ -76,14 +87,18 @@ REST = (
     language_models,
     settings,
     usage,
+    policies,
+    preferences,
+    secrets,
     session_shares,
     login,
     oidc,
     users,
     tokens,
-    approvals,
+    approval_rules,
     webhooks,
     one_time_link_page,
+    web_app,
     health,
     metrics,
 )
@@ -92,15 +107,17 @@ REST = (
 def make_app(server: Server) -> FastAPI:
     """The application for a server."""
     serving = server.loaded.settings.server
-    authenticator = Authenticator(Accounts(server.rows), serving)
-    provider = open_provider_login(server.loaded)
+    accounts = Accounts(server.rows)
+    accounts.on_role_changed = partial(apply_caps, server.services)
+    authenticator = Authenticator(accounts, serving)
+    provider = open_provider_login(server.loaded, server.read_secrets)
     measured = metrics.Metrics(server)
-    spans = trace_export.open_spans(server)
+    spans = trace_collector_export.open_spans(server)
     mcp = endpoint.McpMount(server)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        async with measured.measuring(), trace_export.sending(spans, server):
+        async with measured.measuring(), trace_collector_export.sending(spans, server):
             yield
         await mcp.close()
         await authenticator.close()
@@ -126,6 +143,7 @@ def make_app(server: Server) -> FastAPI:
     previews = Previews(server, authenticator, app.state.streams, app.state.stream_quota)
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
+    app.router.default = web_app.PageOrNotFound(app.router.default)
     handle_problems(app, server.redactor, server.database_files.check)
     app.add_middleware(PreviewNames, previews=previews)
     app.add_middleware(StreamQuotaMiddleware)
@@ -139,7 +157,7 @@ def make_app(server: Server) -> FastAPI:
         is_known=authenticator.is_known,
     )
     if spans is not None:
-        app.add_middleware(trace_export.Spanned, spans=spans)
+        app.add_middleware(trace_collector_export.Spanned, spans=spans)
     app.add_middleware(Traced)
     # The last one added is the outermost.
     app.add_middleware(metrics.Measured, metrics=measured, is_preview=previews.is_named)

@@ -1,6 +1,6 @@
 """The services and settings that the gateway uses; its starter assembles them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
@@ -11,8 +11,8 @@ from hutch.flows.model_list import UsableModels
 from hutch.flows.services import Services
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
-from hutch.store.database_file_check import DatabaseFiles
-from hutch.store.interface import EventLog
+from hutch.store.database_file_loss_check import DatabaseFiles
+from hutch.store.event_log_interface import EventLog
 from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms
 
@@ -26,7 +26,8 @@ class Server:
     triggers: Triggers
     database_files: DatabaseFiles
     changes: ChangeContext
-    list_models: Callable[[], Awaitable[UsableModels]]
+    list_models: Callable[[str], Awaitable[UsableModels]]  # for a user, by id
+    read_secrets: Callable[[Collection[str]], Mapping[str, str]]  # of the installation. Blocks the thread.
     webhook_secret: Callable[[], str]  # for GitHub's signatures; empty when none is set. Blocks the thread.
     started_ms: int = field(default_factory=lambda: wall_ms())
     closing: bool = False  # refuses new requests, and tells open streams

@@ -79,6 +79,8 @@ LIMITS: dict[str, int] = {  # by the name of the limit; all others are rate limi
     "server.body_bytes": 413,
     "event_bytes": 413,
     "output_bytes": 413,
+    "starter_files": 413,
+    "starter_files_bytes": 413,
 }
 INVALID = ErrorStatus(422, "invalid")  # `errors` lists the invalid fields
 INTERNAL = ErrorStatus(500, "internal")

@@ -33,7 +33,7 @@ from hutch.gateway.auth.caller_dependency import authenticator_of
 from hutch.gateway.context import Server
 from hutch.gateway.event_counters import Counts
 from hutch.gateway.health import database_bytes, host_of
-from hutch.gateway.stream.streams import streams_of
+from hutch.gateway.stream.open_streams import streams_of
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 
@@ -272,7 +272,7 @@ async def _admit(request: Request) -> None:
 
 
 def _is_local(scope: Any) -> bool:
-    """Whether the client is on this machine. Requests that a local proxy forwards are not local."""
+    """True if the client is on this machine. Requests that a local proxy forwards are not local."""
     if any(name in FORWARDED for name, _ in scope["headers"]):
         return False
     try:

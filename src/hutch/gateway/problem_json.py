@@ -153,7 +153,10 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
         if isinstance(error.body, bytes) and any(each["loc"][0] == "body" for each in faults):
             return problem(status_for(415), redactor.redact(_not_json(request)))
         errors = [
-            {"at": location(each)[:MAX_LOCATION_CHARS], "message": describe(each)}
+            {
+                "at": redactor.redact(location(each))[:MAX_LOCATION_CHARS],
+                "message": redactor.redact(describe(each)),
+            }
             for each in faults[:MAX_ERRORS]
         ]
         first = f" {errors[0]['at']}: {errors[0]['message']}." if errors else ""

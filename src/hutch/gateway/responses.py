@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import ID_PATTERN, is_id
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.surrogates import replace_surrogates
 
 T = TypeVar("T")

@@ -33,13 +33,13 @@ from hutch.gateway.health import check_data
 from hutch.gateway.listener import exposure, listen, url_of
 from hutch.gateway.request_head_limits import Protocol
 from hutch.gateway.stream import uvicorn_protocols
-from hutch.gateway.stream.streams import streams_of
+from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.limits.enforcement import preferring_self
 from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.readiness import check_writable
-from hutch.system.handled_signals import TERMINATION_SIGNALS, is_handled
-from hutch.system.queued_output import drain_output
+from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.queued_standard_output import drain_output
 from hutch.system.running_server import RunningServer, announced, local_token, withdraw
 
 MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from hutch.jail.interface import PIPE, Exit, Finished, Jail, LimitHit, Process, Size
     from hutch.jail.jail_startup import open_jail
     from hutch.jail.policy import Limits, Policy, profile
+    from hutch.jail.shared_terminal import Terminal, open_terminal
     from hutch.jail.shell.command_result import Result
+    from hutch.jail.shell.shared_shells import Shells, open_shell
     from hutch.jail.shell.shell import Shell
-    from hutch.jail.shell.shells import Shells, open_shell
-    from hutch.jail.terminal import Terminal, open_terminal
 
 __all__ = [
     "PIPE",
@@ -48,8 +48,8 @@ _MODULES = {
     "interface": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
     "shell.shell": ("Shell",),
     "shell.command_result": ("Result",),
-    "shell.shells": ("Shells", "open_shell"),
-    "terminal": ("Terminal", "open_terminal"),
+    "shell.shared_shells": ("Shells", "open_shell"),
+    "shared_terminal": ("Terminal", "open_terminal"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

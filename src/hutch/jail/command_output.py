@@ -82,7 +82,6 @@ class Capture:
     def __init__(self, *, max_bytes: int, file_bytes: int, files: OutputFiles) -> None:
         self.path: Path | None = None
         self.cut = False  # the file is incomplete
-        self.is_incomplete = False  # some output was dropped before it reached us
         self._streams: dict[StreamName, StreamBuffer] = {}  # only streams with output
         self._max_bytes = max_bytes
         self._file_space = file_bytes
@@ -99,17 +98,12 @@ class Capture:
         if self._file is not None:
             self._save(self._file, data)
 
-    def continue_after(self, name: StreamName, before: bytes) -> None:
-        """Set the dropped output that precedes the first bytes of a stream."""
-        self._streams[name] = buffer = StreamBuffer(self._max_bytes)
-        buffer.before = before
-
     def output(self, name: StreamName) -> StreamOutput:
         return self._streams[name].output() if name in self._streams else NO_OUTPUT
 
     @property
     def truncated(self) -> bool:
-        return self.is_incomplete or any(buffer.omitted_bytes for buffer in self._streams.values())
+        return any(buffer.omitted_bytes for buffer in self._streams.values())
 
     def close(self) -> None:
         if self._file is not None:

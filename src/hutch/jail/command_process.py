@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.jail.interface import SOCKET, Exit, Pipe, Size
 from hutch.jail.launch.warden_control import Control
-from hutch.jail.leftover_jobs import has_jobs
+from hutch.jail.leftover_jobs import NO_JOBS, FoundJobs, Jobs, find_jobs
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
 
@@ -43,6 +43,8 @@ class Command:
         self.terminal: int | None = None
         self.pid: int | None = None  # inside the jail
         self.reaper = 0  # pid inside; known when the reaper has taken the command
+        self.on_taken: Callable[[int], None] | None = None  # called then
+        self._gate = -1  # the reaper waits for a byte before it starts the command
         self._control = control
         self._proc = proc  # a descriptor of the jail's /proc
         self._name, self._cwd = argv[0], cwd
@@ -72,12 +74,18 @@ class Command:
         pty: tuple[int, str] | None,
         descriptor_3: bytes | None,
         uid: int | None,
+        waits: bool = False,
     ) -> None:
-        """Open the pipes and request a reaper. `uid` is the user that must own the pipes, if not ours."""
+        """Open the pipes and request a reaper. `uid` is the user that must own the pipes, if not ours. If it
+        `waits`, the command starts after `on_taken` has returned."""
         try:
             kinds, terminal = self._open(stdin, pty, uid)
+            if waits:
+                end, self._gate = os.pipe2(os.O_CLOEXEC)
+                kinds += b"g"
+                self._command_ends.append(end)
             if pty is not None and descriptor_3 is not None:
-                kinds = b"3"
+                kinds += b"3"
                 self._command_ends.append(_filled_socket(descriptor_3))
             self._request = (
                 self._nonce,
@@ -183,14 +191,25 @@ class Command:
 
     @property
     def is_gone(self) -> bool:
-        """Whether neither the command nor any process it started remains."""
+        """True if neither the command nor any process it started remains."""
         return self._gone.done()
 
     @property
+    def proc(self) -> int:
+        """A descriptor of the jail's /proc."""
+        return self._proc()
+
+    @property
     def has_jobs(self) -> bool:
+        return self.find_jobs().any_new
+
+    def find_jobs(self, known: Jobs = NO_JOBS) -> FoundJobs:
+        """The processes that it started and that are alive, apart from a terminal's foreground."""
         if self.is_gone or self.pid is None:
-            return False
-        return not self.reaper or has_jobs(self._proc(), self.reaper, self.pid)
+            return FoundJobs()
+        if not self.reaper:
+            return FoundJobs(is_complete=False)
+        return find_jobs(self._proc(), self.reaper, self.pid, known)
 
     @property
     def is_active(self) -> bool:
@@ -258,7 +277,12 @@ class Command:
             return
         self._release_request()
         if fields["reaper"]:
-            self.reaper = int(fields["reaper"])
+            is_first, self.reaper = not self.reaper, int(fields["reaper"])
+            if is_first and self.on_taken is not None:
+                self.on_taken(self.reaper)
+            if is_first and self._gate >= 0:
+                with contextlib.suppress(BrokenPipeError):  # the reaper has ended
+                    os.write(self._gate, b"1")
         elif fields["pid"] and int(fields["pid"]) > 1:
             self.pid = int(fields["pid"])
             self._mark_started()
@@ -295,6 +319,9 @@ class Command:
     def _finish(self) -> None:
         """Mark everything as ended, after the status pipe has ended: no process of the command remains."""
         self._close_status()
+        if self._gate >= 0:
+            os.close(self._gate)
+            self._gate = -1
         self._release_request()
         if self._exit is None and self._error is None:
             self._exit = Exit(None, SIGKILL)  # its reaper was killed, and the command with it
@@ -315,7 +342,8 @@ class Command:
             return NotFound(f"Cannot start in '{self._cwd}': {reason}. Give a directory in the jail.")
         if step == "exec" and number == errno.EAGAIN:
             return LimitReached(
-                f"Cannot start '{self._name}': the jail has reached its process limit. End some processes.",
+                f"Cannot start '{self._name}': the jail has reached its process limit. End processes that "
+                "earlier commands left, by a signal to their id.",
                 limit="processes",
             )
         return BadRequest(f"Cannot start '{self._name}' ({step}): {reason}. See `hutch doctor`.")

@@ -5,14 +5,14 @@ hosts, or refusals must be reported, the warden makes a listening socket inside 
 the first command runs. This process serves it as a proxy while the jail is open.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import structlog
 
-from hutch.jail.egress import EgressAttempt, EgressLimits, Resolve, serve_egress
-from hutch.jail.egress.attempt import Report
+from hutch.jail.egress import Admit, Egress, EgressAttempt, EgressLimits, Resolve, serve_egress
+from hutch.jail.egress.egress_attempt import Report
 from hutch.jail.interface import Jail
 
 logger = structlog.get_logger()
@@ -39,14 +39,24 @@ class Outside:
     always: bool = False  # run a proxy even when no host is allowed: it refuses with a reason
     resolve: Resolve | None = None  # by default the host's own
     limits: EgressLimits | None = None
+    admit: Admit | None = None  # may refuse an attempt to reach a host of the policy
 
 
 class EgressProxy:
     """A running proxy."""
 
-    def __init__(self, environment: Mapping[str, str], stack: AsyncExitStack) -> None:
-        self.environment = environment  # variables that make programs use it
+    def __init__(self, egress: Egress, stack: AsyncExitStack) -> None:
+        self._egress = egress
         self._stack = stack
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that make programs use it."""
+        return self._egress.environment()
+
+    async def change(self, allow: Sequence[str]) -> None:
+        """Allow these hosts from now on."""
+        await self._egress.change(allow)
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -64,6 +74,7 @@ async def open_egress(jail: Jail, outside: Outside) -> EgressProxy:
             resolve=outside.resolve,
             also_allow_networks=outside.also_allow_networks,
             limits=outside.limits,
+            admit=outside.admit,
         )
     )
-    return EgressProxy(egress.environment(), stack)
+    return EgressProxy(egress, stack)

@@ -36,12 +36,16 @@ class Size:
     columns: int = 80
 
 
+FIXED_LIMITS = ("workspace_depth",)  # no setting raises them
+
+
 @dataclass(frozen=True, slots=True)
 class LimitHit:
     """A limit that stopped a command: the setting's name, and its value as readable text."""
 
     limit: str
     value: str
+    raise_by: str = ""  # the setting that raises it, if it is another one
 
     def __str__(self) -> str:
         return f"{self.limit} {self.value}"
@@ -50,7 +54,11 @@ class LimitHit:
         """The same as an error, for callers that cannot continue."""
         return LimitReached(
             f"The command was stopped by the limit {self.limit} ({self.value}). "
-            f"Use less or raise {self.limit}.",
+            + (
+                "It cannot be raised."
+                if self.limit in FIXED_LIMITS
+                else f"Use less or raise {self.raise_by or self.limit}."
+            ),
             limit=self.limit,
         )
 
@@ -157,6 +165,9 @@ class Process(Protocol):
         ...
 
 
+OnStart = Callable[[Process], None]
+
+
 class Jail(Protocol):
     """An isolated environment that runs commands."""
 
@@ -174,8 +185,9 @@ class Jail(Protocol):
         timeout_s: float | None = None,
         limits: Limits | None = None,
         on_output: OnOutput | None = None,
+        on_start: OnStart | None = None,
     ) -> Finished:
-        """Run a command to its end."""
+        """Run a command to its end. `on_start` gets its process, to signal it meanwhile."""
         ...
 
     async def spawn(

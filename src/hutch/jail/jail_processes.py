@@ -52,7 +52,7 @@ def below(root: int) -> list[int]:
 
 
 def is_dying(member: Member) -> bool:
-    """Whether all its threads were killed or are exiting: it runs no more, and its resources will soon be
+    """True if all its threads were killed or are exiting: it runs no more, and its resources will soon be
     free. A living process cannot look like this."""
     for thread in member.threads:
         directory = f"/proc/{member.pid}/task/{thread}"
@@ -118,7 +118,7 @@ def kill_if_inside(pid: int, *, warden: int) -> bool:
 
 
 def is_below(pid: int, root: int) -> bool:
-    """Whether `root` is among the parents of a process."""
+    """True if `root` is among the parents of a process."""
     while pid > 1:
         pid = _parent(pid)
         if pid == root:

@@ -17,13 +17,17 @@ from hutch.jail.egress_startup import Outside
 from hutch.jail.launch.jail_uid import Identity, claim_identity
 from hutch.jail.launch.launch import launch, launch_unsafe
 from hutch.jail.limits.enforcement import Meter, make_group
-from hutch.jail.location import JailLocation, OpenLocation, to_location
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.running_jail import Jailed
+from hutch.jail.work_directory import JailLocation, OpenLocation, to_location
 
 __all__ = ["Jailed", "open_jail", "start_jail"]
 
 DEFAULT_OUTSIDE = Outside()
+NO_CPUS = (
+    "cpus limits the processors of a jail, but jails have no cgroup with the cpu controller here. Unset "
+    "jail.cpus and members.cpus, or give Hutch a cgroup: hutch doctor says how."
+)
 
 
 @asynccontextmanager
@@ -84,6 +88,11 @@ async def _start_on(opened: OpenLocation, policy: Policy, unsafe_no_jail: bool, 
     else:
         identity = location.identity.lend() if location.identity else claim_identity()
         group = await asyncio.to_thread(make_group, policy.limits)
+        if policy.limits.cpus is not None and (group is None or not group.limits_cpus):
+            identity.release()
+            if group is not None:
+                await asyncio.to_thread(group.remove)
+            raise Unavailable(NO_CPUS)
     meter = Meter(policy.limits, group, opened)
     rlimits = meter.rlimits(policy.limits, unsafe=unsafe_no_jail)
     try:

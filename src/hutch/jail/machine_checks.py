@@ -67,7 +67,7 @@ def jail_checks(root: Path = ROOT) -> list[Check]:
 
 
 def bubblewrap(path: str | None) -> Check:
-    """Whether bwrap is installed and new enough."""
+    """Check that bwrap is installed and new enough."""
     install = "sudo apt-get install -y bubblewrap"
     if path is None:
         return Check("bwrap", "fail", "bwrap is not on PATH; nothing can be jailed", install)
@@ -142,7 +142,7 @@ def jail_fix(message: str) -> str:
 
 
 def user_namespaces(root: Path = ROOT) -> Check:
-    """Whether the kernel lets an ordinary user make namespaces."""
+    """Check that the kernel lets an ordinary user make namespaces."""
     name = "user namespaces"
     if not (root / "proc/self/ns/user").exists():
         return Check(name, "fail", "this kernel has none", "Boot a kernel with CONFIG_USER_NS=y.")
@@ -163,7 +163,7 @@ or, for every program: sudo sysctl -w kernel.apparmor_restrict_unprivileged_user
 
 
 def apparmor(root: Path = ROOT, *, bwrap_works: bool) -> Check:
-    """Whether AppArmor lets bwrap make user namespaces: since Ubuntu 24.04 only programs with a profile
+    """Check that AppArmor lets bwrap make user namespaces: since Ubuntu 24.04 only programs with a profile
     may."""
     enabled = _read(root / "sys/module/apparmor/parameters/enabled") == "Y"
     restricted = _sysctl(root, "kernel.apparmor_restrict_unprivileged_userns") == "1"
@@ -177,7 +177,7 @@ def apparmor(root: Path = ROOT, *, bwrap_works: bool) -> Check:
 
 
 def seccomp(root: Path = ROOT) -> Check:
-    """Whether system calls can be filtered."""
+    """Check that system calls can be filtered."""
     actions = _read(root / "proc/sys/kernel/seccomp/actions_avail").split()
     missing = {"errno", "kill_process"}.difference(actions)
     if missing:
@@ -193,7 +193,7 @@ without a login session, first run: sudo loginctl enable-linger $(id -un)"""
 
 
 def process_list(root: Path = ROOT) -> Check:
-    """Whether the kernel lists the children of a process, which the watcher needs to find all processes of
+    """Check that the kernel lists the children of a process: the watcher needs it to find all processes of
     a jail."""
     me = os.getpid()
     if (root / f"proc/{me}/task/{me}/children").is_file():
@@ -207,7 +207,7 @@ def process_list(root: Path = ROOT) -> Check:
 
 
 def cgroups(root: Path = ROOT) -> Check:
-    """Whether the kernel can limit memory and processes of a whole jail."""
+    """Check that the kernel can limit memory and processes of a whole jail."""
     lines = [line.split(":", 2) for line in _read(root / "proc/self/cgroup").splitlines()]
     mount = root / "sys/fs/cgroup"
     if (mount / "cgroup.controllers").exists():

@@ -25,7 +25,6 @@ class StreamOutput:
     omitted_bytes: int = 0
     after_head: bytes = b""  # omitted
     before_tail: bytes = b""  # omitted
-    before_head: bytes = b""  # printed before all of it, and dropped
 
     def __bytes__(self) -> bytes:
         if not self.omitted_bytes:
@@ -37,7 +36,7 @@ class StreamOutput:
 
     @property
     def total_bytes(self) -> int:
-        return len(self.before_head) + len(self) + self.omitted_bytes
+        return len(self) + self.omitted_bytes
 
     def shortened(self, max_bytes: int) -> "StreamOutput":
         """The same output cut to about `max_bytes`."""
@@ -52,17 +51,15 @@ class StreamOutput:
             omitted_bytes=self.omitted_bytes + len(self) - 2 * half,
             after_head=first[half : half + around],
             before_tail=last[-half - around : -half],
-            before_head=self.before_head,
         )
 
     def render(self, clean: Render, *, clean_end: Render | None = None) -> str:
         """The text without secrets, also at the cut. `clean_end` redacts the end of output that is still
         being printed, where the rest of a secret may follow."""
         clean_end = clean_end or clean
-        first, start = self.before_head + self.head + self.after_head, len(self.before_head)
         if not self.omitted_bytes:
-            return redacted_excerpt(first, start, len(first), clean_end) if start else clean_end(first)
-        head = redacted_excerpt(first, start, start + len(self.head), clean)
+            return clean_end(self.head)
+        head = redacted_excerpt(self.head + self.after_head, 0, len(self.head), clean)
         last = self.before_tail + self.tail
         return f"{head}{self._note}{redacted_excerpt(last, len(self.before_tail), len(last), clean_end)}"
 
@@ -79,7 +76,6 @@ class StreamBuffer:
 
     def __init__(self, max_bytes: int) -> None:
         self.total_bytes = 0
-        self.before = b""  # the end of the output before it, which was dropped
         self._half = max(1, (max_bytes + 1) // 2)
         self._end_bytes = self._half + CONTEXT_BYTES  # retained at either end
         self._head = bytearray()
@@ -104,7 +100,7 @@ class StreamBuffer:
 
     def output(self) -> StreamOutput:
         if not self.omitted_bytes:
-            return StreamOutput(b"".join([self._head, *self._tail]), before_head=self.before)
+            return StreamOutput(b"".join([self._head, *self._tail]))
         half, is_whole = self._half, self.total_bytes == len(self._head) + self._tail_bytes
         last = b"".join([self._head, *self._tail] if is_whole else self._tail)
         first = last if is_whole else bytes(self._head)
@@ -114,5 +110,4 @@ class StreamBuffer:
             omitted_bytes=self.omitted_bytes,
             after_head=first[half : self._end_bytes],
             before_tail=last[-self._end_bytes : -half],
-            before_head=self.before,
         )

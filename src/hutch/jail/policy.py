@@ -1,4 +1,4 @@
-"""What a jail allows, as data, and the bubblewrap options for it.
+"""The permissions of a jail as data, and the bubblewrap options for them.
 
 Nothing here touches the machine: a `Policy` and a `System` go in, a list of options
 comes out, and tests compare lists. The order of the options matters, since bubblewrap
@@ -8,6 +8,7 @@ performs them one by one.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from hutch.domain.commit_text import DEFAULT_AUTHOR, parse_author
 from hutch.domain.errors import BadRequest
@@ -34,6 +35,8 @@ OWN = (
 HOSTNAME = "hutch"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 MAX_TIMEOUT_S = 600.0
+TMPFS_LIMITS = ("tmp_bytes", "shm_bytes", "home_bytes")
+TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs could use all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +60,17 @@ class Limits:
     command_timeout_s: float = 30.0
     output_bytes: int = 1 * MIB  # of one stream, in memory
     output_file_bytes: int = 64 * MIB  # of one command, in a file when memory was not enough
-    cpu_s: int | None = None  # of one process; None is no limit
+    command_total_s: float = MAX_TIMEOUT_S  # whatever timeout a command asks for
+    max_command_timeout_s: float | None = None  # of members: the longest timeout that a command can ask for
+    cpu_time_s: int | None = None  # of one command with all its processes; None is no limit
     cpus: float | None = None  # of the jail; needs a cgroup; None is no limit
+    # The sizes of tmpfs that were set, if `memory_bytes` has reduced them.
+    tmpfs_as_set: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 < self.command_timeout_s <= MAX_TIMEOUT_S:
-            raise BadRequest(
-                f"command_timeout_s is {self.command_timeout_s:g}; "
-                f"give a number above 0 and at most {MAX_TIMEOUT_S:g}."
-            )
+        for name in ("command_timeout_s", "command_total_s"):
+            if not 0 < (value := getattr(self, name)) <= MAX_TIMEOUT_S:
+                raise BadRequest(f"{name} is {value:g}; give a number above 0 and at most {MAX_TIMEOUT_S:g}.")
         tmpfs = self.tmp_bytes + self.shm_bytes + self.home_bytes
         if tmpfs >= self.memory_bytes:
             raise BadRequest(
@@ -85,6 +90,7 @@ class Policy:
     also_at: tuple[str, ...] = ()  # more paths that link to the workspace, where nothing else is
     git_author: str = DEFAULT_AUTHOR  # of commits in the jail, unless git is configured there
     environment: tuple[tuple[str, str], ...] = ()  # added to every command's environment
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # added like `environment`
     writable: bool = True  # whether the workspace may be changed
     commands: tuple[str, ...] | None = None  # programs that `run` accepts: not a security boundary
 
@@ -124,6 +130,33 @@ def profile(name: str, **changes: object) -> Policy:
     return replace(known, **changes)  # type: ignore[arg-type]
 
 
+def build_policy(
+    name: str, values: Mapping[str, Any], *, network: Sequence[str] = (), git_author: str = ""
+) -> Policy:
+    """The named profile with these limits; profiles other than the agent's take the lower of both.
+
+    Files in /tmp, /dev/shm and home use memory: limits that would allow all of it are reduced to a share.
+    """
+    known, limits = profile(name), dict(values)
+    if known.profile != AGENT.profile:
+        for each, value in limits.items():
+            both = (value, getattr(known.limits, each))
+            limits[each] = min((limit for limit in both if limit is not None), default=None)
+    if limits["file_bytes"] is None:
+        limits["file_bytes"] = max(known.limits.file_bytes, limits["workspace_growth_bytes"])
+    total = sum(limits[each] for each in TMPFS_LIMITS)
+    if total >= limits["memory_bytes"]:
+        share = TMPFS_SHARE * limits["memory_bytes"] / total
+        limits["tmpfs_as_set"] = tuple((each, limits[each]) for each in TMPFS_LIMITS)
+        limits |= {each: int(limits[each] * share) for each in TMPFS_LIMITS}
+    return replace(
+        known,
+        limits=replace(known.limits, **limits),
+        network=tuple(dict.fromkeys(network)),
+        git_author=git_author or DEFAULT_AUTHOR,
+    )
+
+
 def environment(policy: Policy, *, workspace: str = WORKSPACE, home: str = HOME) -> dict[str, str]:
     """The environment of a command: nothing of the host's."""
     return {
@@ -139,6 +172,7 @@ def environment(policy: Policy, *, workspace: str = WORKSPACE, home: str = HOME)
         # Python treats a file of the same size as unchanged for up to a second, and agents are faster.
         "PYTHONDONTWRITEBYTECODE": "1",
         **dict(policy.environment),
+        **dict(policy.secrets),
     }
 
 

@@ -12,29 +12,32 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
+from hutch.domain.errors import Denied, Unavailable
 from hutch.jail.command_output import MAX_FULL_FILES, Capture, OutputFiles, run_to_end
 from hutch.jail.command_process import KILL_TIMEOUT_S, SIGKILL, Command
 from hutch.jail.egress_startup import EgressProxy, Outside, open_egress
-from hutch.jail.interface import Exit, Finished, LimitHit, OnOutput, Pipe, Size
+from hutch.jail.interface import Exit, Finished, LimitHit, OnOutput, OnStart, Pipe, Size
 from hutch.jail.jail_processes import number_inside
+from hutch.jail.jail_sockets import connect_inside, listen_inside
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.launch.launch import Launched
 from hutch.jail.launch.teardown import Teardown
-from hutch.jail.launch.warden_control import Control, connected
+from hutch.jail.launch.warden_control import Control
 from hutch.jail.limits.enforcement import Mark, Meter
-from hutch.jail.limits.limit_hits import Suspect, hit_by_signal, size
+from hutch.jail.limits.limit_hits import Suspect, capped_timeout, hit_by_signal, size
 from hutch.jail.limits.oom_scores import prefer_commands
 from hutch.jail.machine_checks import jail_fix
+from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
-from hutch.jail.process_owned_names import make_directory
 from hutch.jail.pty import open_terminal
-from hutch.jail.request_checks import check_address, check_size, check_stdin, check_timeout, check_words
+from hutch.jail.request_checks import check_size, check_stdin, check_timeout, check_words
+from hutch.jail.shared_mappings import NONE_MAPPED, MappedFiles, find_mapped_files
 
 CLOSE_TIMEOUT_S = 5.0
-NO_SPACE = b"No space left on device"
+NEVER_STARTED = Finished(exit_code=None, signal=SIGKILL, timed_out=True)
 
 _closing: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but a process inside has not died yet
 
@@ -53,6 +56,8 @@ class Jailed:
         unsafe: bool,
     ) -> None:
         self.policy = policy
+        self.requested_policy = policy  # as its opener wants it; `policy` may have lower limits
+        self.waiting: tuple[str, ...] = ()  # names of limits that it could not change to
         self.unsafe = unsafe
         self.workspace = str(directory) if unsafe else WORKSPACE
         self._directory = directory
@@ -68,7 +73,8 @@ class Jailed:
         self._starts = 0  # of commands, so far
         self._pts = self._proc = -1
         self._warden = -1
-        self._closed = False
+        self._closed = self._is_changed = False
+        self._outside = Outside()
         self._control = Control(launched.control, launched.work, uid=identity.uid, on_broken=self._end)
 
     async def ready(self, outside: Outside) -> None:
@@ -76,7 +82,7 @@ class Jailed:
         try:
             pid = await self._control.ready()
         except (Unavailable, TimeoutError) as error:
-            reason = self._startup_error() or str(error) or "no answer"
+            reason = self._launched.read_error() or str(error) or "no answer"
             raise Unavailable(f"The jail did not start: {reason}. Try: {jail_fix(reason)}") from None
         finally:
             os.close(self._launched.stderr_fd)
@@ -89,8 +95,24 @@ class Jailed:
                 (self._launched.process.pid, pid), clear=self.clear, end_commands=self._end_commands
             )
             await self._prefer_commands(pid)
+            self._outside = outside
             if self.policy.network or outside.always:
                 self._egress = await open_egress(self, outside)
+
+    async def change(self, policy: Policy) -> None:
+        """Apply the limits and hosts of another policy to the open jail, as far as possible."""
+        limits, self.waiting = await asyncio.to_thread(self._meter.change, policy.limits, self._identity)
+        self._is_changed = self._is_changed or limits != self.policy.limits
+        if self._egress is not None:
+            await self._egress.change(policy.network)
+        self.policy = replace(self.policy, limits=limits, network=policy.network)
+        if self._egress is None and policy.network and not self.unsafe:
+            self._egress = await open_egress(self, self._outside)
+
+    @property
+    def grown(self) -> tuple[int, int]:
+        """Bytes and files by which the workspace has grown, as of the last inspection."""
+        return self._meter.watch.inspector.growth.last_grown if self._meter.watch is not None else (0, 0)
 
     @property
     def warden_pid(self) -> int:
@@ -111,13 +133,13 @@ class Jailed:
         timeout_s: float | None = None,
         limits: Limits | None = None,
         on_output: OnOutput | None = None,
+        on_start: OnStart | None = None,
     ) -> Finished:
         self._check_allowed(argv)
         limits = limits or self.policy.limits
-        timeout_s = limits.command_timeout_s if timeout_s is None else timeout_s
-        check_timeout(timeout_s)
+        check_timeout(timeout_s := limits.command_timeout_s if timeout_s is None else timeout_s)
         began = time.monotonic()
-        timeout_hit = LimitHit("command_timeout_s", f"{timeout_s:g} s")
+        timeout_s, hit_at_timeout = capped_timeout(timeout_s, limits)
         try:
             async with asyncio.timeout(timeout_s):
                 # Before the mark: limits hit until then belong to other commands.
@@ -126,20 +148,15 @@ class Jailed:
                 is_first = not any(command.is_active for command in self._commands)
                 process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
         except TimeoutError:  # no reaper takes the command
-            return Finished(
-                exit_code=None,
-                signal=SIGKILL,
-                timed_out=True,
-                duration_s=time.monotonic() - began,
-                limit_hit=timeout_hit,
-            )
-        capture = Capture(
-            max_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=self.outputs
-        )
+            return replace(NEVER_STARTED, duration_s=time.monotonic() - began, limit_hit=hit_at_timeout)
+        sizes = {"max_bytes": limits.output_bytes, "file_bytes": limits.output_file_bytes}
+        capture = Capture(**sizes, files=self.outputs)
+        if on_start is not None:
+            on_start(process)
         remaining_s = max(0.0, began + timeout_s - time.monotonic())
         exit_, timed_out = await run_to_end(process, capture, timeout_s=remaining_s, on_output=on_output)
-        hit = timeout_hit if timed_out else None
-        await self._meter.find_causes()
+        hit = hit_at_timeout if timed_out else None
+        await self._meter.find_causes(process.reaper, alone=not self._commands - {process})
         suspect = Suspect(
             process.reaper,
             mark.at,
@@ -159,7 +176,7 @@ class Jailed:
             duration_s=time.monotonic() - began,
             cpu_s=exit_.cpu_s,
             peak_bytes=exit_.peak_bytes,
-            limit_hit=hit or self.full_tmpfs(mark, capture),
+            limit_hit=hit or self.reported_limit(mark, capture, failed=exit_.code != 0),
         )
 
     async def spawn(
@@ -183,6 +200,7 @@ class Jailed:
         if self._closed:
             raise Unavailable("The jail is closed.")
         command = Command(self._control, lambda: self._proc, argv, where)
+        command.on_taken = lambda reaper: self.begin_command(reaper, limits)
         await command.start(
             argv,
             stdin=stdin,
@@ -191,6 +209,7 @@ class Jailed:
             pty=open_terminal(self._pts, terminal, self._identity) if terminal else None,
             descriptor_3=descriptor_3,
             uid=self._identity.uid if self._identity.claim else None,
+            waits=self._meter.has_own_memory(limits),
         )
         self._commands.add(command)
         self._starts += 1
@@ -199,33 +218,10 @@ class Jailed:
         return command
 
     async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
-        check_address(host, port)
-        sock: socket.socket | None = None
-        try:
-            sock = await self._control.tcp(b"connect", host, port)
-            await connected(sock)
-        except OSError as error:
-            if sock is not None:
-                sock.close()
-            reason = error.strerror or "the connection timed out"
-            raise NotFound(
-                f"Nothing answers on port {port} in the jail: {reason}. Start the server first."
-            ) from None
-        return sock
+        return await connect_inside(self._control, host, port)
 
     async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
-        check_address(host, port, min_port=0)
-        try:
-            sock = await self._control.tcp(b"listen", host, port)
-        except OSError as error:
-            raise Conflict(
-                f"Cannot listen on port {port} in the jail: {error.strerror}. Choose another."
-            ) from None
-        if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            sock.close()
-            raise Unavailable("The jail returned a socket that does not listen. Close the jail.")
-        sock.setblocking(False)
-        return sock
+        return await listen_inside(self._control, host, port)
 
     def proc(self, pid: int) -> int:
         """A descriptor of a process's directory in the jail's /proc; -1 when it has ended."""
@@ -233,6 +229,12 @@ class Jailed:
             return os.open(str(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._proc)
         except OSError:
             return -1
+
+    def begin_command(self, reaper: int, limits: Limits | None = None) -> None:
+        """Limit a reaper's next command, and count its processor time from now on."""
+        if limits is not None and self._meter.has_own_memory(limits):
+            self._meter.limit_command(reaper, limits)
+        self._meter.begin_command(reaper, (limits or self.policy.limits).cpu_time_s)
 
     def mark(self, *, inspect_soon: bool = True) -> Mark:
         """This moment, for `limit_hit`. `inspect_soon` makes the watcher inspect the jail soon."""
@@ -243,14 +245,15 @@ class Jailed:
         command just now."""
         return self._meter.hit_since(since, suspect) or hit_by_signal(ended, self.policy.limits)
 
-    def full_tmpfs(self, since: Mark, capture: Capture) -> LimitHit | None:
-        """The limit of a tmpfs that has become full since the mark, or that was full before if a command
-        reports no space. The command may have succeeded although writes failed."""
-        if hit := self._meter.filled_since(since):
-            return hit
-        hit = self._meter.full_tmpfs()
-        outputs = (bytes(capture.output("stderr")), bytes(capture.output("stdout"))) if hit else ()
-        return hit if any(NO_SPACE in output for output in outputs) else None
+    async def find_growth(self, reaper: int = 0) -> LimitHit | None:
+        """The limit of the workspace that a command has exceeded, by its reaper, which has just ended."""
+        return await self._meter.find_causes(reaper, alone=len(self._commands) <= 1)
+
+    def reported_limit(
+        self, since: Mark, printed: Capture, *, failed: bool, lost: bool = False
+    ) -> LimitHit | None:
+        """The limit that a command has met since the mark, as far as its output and the kernel tell."""
+        return self._meter.reported_since(since, printed.output, failed=failed, lost=lost)
 
     def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
         """Every limit that was hit since the mark, each once; `ended` is a command that has just ended."""
@@ -262,6 +265,10 @@ class Jailed:
         """How many files of the workspace also have names outside: writing to one here changes it there,
         without leaving the jail."""
         return await self._meter.linked_outside()
+
+    def mapped_files(self) -> MappedFiles | None:
+        """The files that its processes have mapped; None if that is unknown. Blocks."""
+        return NONE_MAPPED if self.unsafe or self._closed else find_mapped_files(self.warden_pid)
 
     async def clear(self) -> None:
         commands = list(self._commands)
@@ -286,12 +293,9 @@ class Jailed:
         await self._meter.wait_until_startable()
 
     async def _end_commands(self, reapers: frozenset[int]) -> bool:
-        """End the commands of these reapers, given by their pid on the host.
-
-        False if the jail must be cleared instead: no other commands run, or one of these has ended or is
-        unknown. Other commands may allocate memory at this moment, so the watcher does not wait until the
-        ended ones are gone.
-        """
+        """End the commands of these reapers, by their pid on the host. False if the jail must be cleared
+        instead: no other commands run, or one of these has ended or is unknown. Other commands may allocate
+        memory at this moment, so the watcher does not wait until the ended ones are gone."""
         numbers = {number_inside(pid) for pid in reapers}  # 0 for one that has ended
         ending = [command for command in self._commands if command.reaper in numbers]
         if 0 in numbers or len(ending) < len(numbers) or len(ending) == len(self._commands):
@@ -362,18 +366,23 @@ class Jailed:
         return 0 if self.unsafe else self.warden_pid
 
     def _own_rlimits(self, limits: Limits | None) -> str:
-        if limits is None or limits == self.policy.limits:
+        if not self._is_changed and limits in (None, self.policy.limits):
             return ""  # the jail's own, which reapers have already
-        return self._meter.rlimits(limits, unsafe=self.unsafe)
+        return self._meter.rlimits(limits or self.policy.limits, unsafe=self.unsafe)
 
     def _forget(self, command: Command) -> None:
         self._commands.discard(command)
         self._ending.discard(command)
         self._meter.set_running(len(self._commands))
 
+    @property
+    def proxy_environment(self) -> dict[str, str]:
+        """The variables that make programs use the proxy, if there is one."""
+        return self._egress.environment if self._egress else {}
+
     def _environment(self) -> dict[str, str]:
         if not self.unsafe:
-            return {**(self._egress.environment if self._egress else {}), **environment(self.policy)}
+            return {**self.proxy_environment, **environment(self.policy)}
         return environment(self.policy, workspace=self.workspace, home=str(self._own_directory()))
 
     def _own_directory(self) -> Path:
@@ -385,10 +394,3 @@ class Jailed:
         allowed = self.policy.commands
         if allowed is not None and argv and argv[0] not in allowed:
             raise Denied(f"'{argv[0]}' is not among the allowed commands: {', '.join(allowed) or 'none'}.")
-
-    def _startup_error(self) -> str:
-        try:
-            lines = os.read(self._launched.stderr_fd, 65536).decode(errors="replace").strip().splitlines()
-        except BlockingIOError:
-            return ""
-        return lines[-1] if lines else ""

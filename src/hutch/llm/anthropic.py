@@ -8,7 +8,7 @@ from hutch.llm import interface
 from hutch.llm.call_normalization import CallIds, Meter, json_object
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import count, fields
-from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
+from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, Thought, in_order
 from hutch.llm.transient_error import Transient
 
 FINISHES: dict[str | None, interface.FinishReason] = {
@@ -50,6 +50,9 @@ class AnthropicModel(HttpModel):
             ]
         if request.temperature is not None:
             body["temperature"] = request.temperature  # newer models accept none
+        if request.effort is not None:
+            body["thinking"] = {"type": "adaptive"}
+            body["output_config"] = {"effort": request.effort}
         return body
 
     def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
@@ -79,7 +82,7 @@ def _blocks(message: interface.Message) -> Iterator[dict[str, Any]]:
             yield {
                 "type": "tool_result",
                 "tool_use_id": _id(message.call_id),
-                "content": _visible(message.text),
+                "content": _result(message),
                 "is_error": not message.ok,
             }
         case interface.FromModel():
@@ -97,6 +100,14 @@ def _blocks(message: interface.Message) -> Iterator[dict[str, Any]]:
                             "name": call.tool,
                             "input": json_object(call),
                         }
+
+
+def _result(message: interface.FromTool) -> str | list[dict[str, Any]]:
+    text, image = _visible(message.text), message.image
+    if image is None:
+        return text
+    source = {"type": "base64", "media_type": image.media_type, "data": image.data}
+    return [{"type": "text", "text": text}, {"type": "image", "source": source}]
 
 
 def _visible(text: str) -> str:

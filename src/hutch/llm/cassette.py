@@ -19,7 +19,7 @@ MAX_BYTES = 64 * 1024 * 1024
 class Part(BaseModel):
     """The base class of a cassette's parts. Unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class When(Part):

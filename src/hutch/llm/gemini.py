@@ -1,16 +1,18 @@
 """Google's models, over the Gemini API. Each call arrives in one part."""
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import quote
 
+from hutch.domain.generation_options import Effort
 from hutch.llm import interface
 from hutch.llm.call_normalization import CallIds, Meter, json_object
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.part_order import Order, OrderedCall, TextPart, in_order
 from hutch.llm.provider_account import Account
+from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, in_order
 from hutch.llm.transient_error import Transient
 
 FINISHES: dict[str, interface.FinishReason] = {
@@ -24,6 +26,8 @@ FINISHES: dict[str, interface.FinishReason] = {
 }
 BROKEN = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"}
 PREFIXES = ("models/", "tunedModels/")
+BY_BUDGET = re.compile(r"gemini-[12]\b")  # these models know no levels of thinking
+BUDGETS: dict[Effort, int] = {"low": 2048, "medium": 8192, "high": 24_576}  # tokens
 
 
 class GeminiModel(HttpModel):
@@ -41,16 +45,19 @@ class GeminiModel(HttpModel):
         return [model["name"] for model in (await self._client.get("/v1beta/models?pageSize=1000"))["models"]]
 
     def _body(self, request: interface.Request) -> dict[str, Any]:
-        return _body(request)
+        return _body(request, thinks_by_budget=bool(BY_BUDGET.search(self._account.model)))
 
     def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
         return _deltas(events, ids)
 
 
-def _body(request: interface.Request) -> dict[str, Any]:
+def _body(request: interface.Request, *, thinks_by_budget: bool = False) -> dict[str, Any]:
     config: dict[str, Any] = {"maxOutputTokens": request.max_tokens}
     if request.temperature is not None:
         config["temperature"] = request.temperature
+    if request.effort is not None:
+        budget = {"thinkingBudget": BUDGETS[request.effort]}
+        config["thinkingConfig"] = budget if thinks_by_budget else {"thinkingLevel": request.effort}
     body: dict[str, Any] = {"contents": _contents(request.messages), "generationConfig": config}
     if request.system:
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
@@ -87,6 +94,8 @@ def _parts(message: interface.Message) -> Iterator[dict[str, Any]]:
         case interface.FromTool():
             result = {"output" if message.ok else "error": message.text}
             yield {"functionResponse": {"id": message.call_id, "name": message.tool, "response": result}}
+            if message.image is not None:
+                yield {"inlineData": {"mimeType": message.image.media_type, "data": message.image.data}}
         case interface.FromModel():
             for part in in_order(message, "gemini"):
                 match part:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hutch.llm.api_client import ApiClient
 from hutch.llm.call_normalization import CallIds
+from hutch.llm.image_support import for_account
 from hutch.llm.interface import Delta, Request
 from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import check_deltas, translate_errors
@@ -24,7 +25,7 @@ class HttpModel(ABC):
         self._client = ApiClient(account, self._headers())
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        body = self._body(request)
+        body = self._body(for_account(request, self._account))
         async with (
             translate_errors(self._account, names=self._names),
             self._client.stream(self.path, body) as events,

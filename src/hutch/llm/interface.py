@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from hutch.domain.generation_options import Effort
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -35,6 +37,18 @@ class FromModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image for a model that sees."""
+
+    media_type: str  # image/png, image/jpeg, image/gif or image/webp
+    data: str  # Base64
+
+    @property
+    def url(self) -> str:
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+@dataclass(frozen=True, slots=True)
 class FromTool:
     """The result of a call."""
 
@@ -42,6 +56,7 @@ class FromTool:
     tool: str
     text: str
     ok: bool = True
+    image: Image | None = None
 
 
 Message = FromUser | FromModel | FromTool
@@ -65,6 +80,7 @@ class Request:
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 16_384  # of the reply
     temperature: float | None = None
+    effort: Effort | None = None  # of its thinking; None: the provider's default
     compacted: tuple[
         Message, ...
     ] = ()  # replaced by a summary; the scripted model finds its position by them

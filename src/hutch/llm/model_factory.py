@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.llm.http_get import http_get
 from hutch.llm.interface import Model
+from hutch.llm.key_source import KeySource
 from hutch.llm.model_name import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
 from hutch.llm.retry import RetryingModel, RetryPolicy
-from hutch.llm.scripted import ScriptedModel
+from hutch.llm.scripted import DEMO, ScriptedModel
 
 OLLAMA = "http://127.0.0.1:11434"
 BASE_URLS = {
@@ -29,13 +30,23 @@ class Access:
     """Keys and addresses, by provider."""
 
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    own: frozenset[str] = frozenset()  # the names of those keys that belong to a single user
+    key_problems: Mapping[str, str] = field(default_factory=dict)  # why keys cannot be read, by their names
+    key_sources: Mapping[str, KeySource] = field(default_factory=dict)  # by the names of the keys
     base_urls: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # sent to this provider only
     openai_protocol: Literal["responses", "chat"] = "responses"
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
 
     def key(self, provider: str) -> str | None:
-        return self.keys.get(key_name(provider))
+        """The key of a provider, if it has one. Raises an error if the source of the key fails."""
+        name = key_name(provider)
+        if name in self.key_problems and name not in self.keys:
+            raise Unavailable(self.key_problems[name])
+        return self.keys.get(name)
+
+    def has_own_key(self, provider: str) -> bool:
+        return key_name(provider) in self.own
 
     def base_url(self, provider: str) -> str | None:
         return self.base_urls.get(provider) or BASE_URLS.get(provider)
@@ -86,12 +97,14 @@ def check_usable(name: ModelName, access: Access) -> None:
 
 
 def _load_script(name: ModelName) -> ScriptedModel:
+    if name.model == "demo":
+        return ScriptedModel.load(DEMO)
     file = Path(name.model)
     return ScriptedModel.load(file.expanduser() if name.model.startswith("~/") else file)  # our home only
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an HTTP address. A password is not allowed, since addresses are displayed."""
+    """True if a text is an HTTP address. A password is not allowed, since addresses are displayed."""
     try:
         url = urlsplit(text)
         has_valid_port = url.port != 0
@@ -106,7 +119,14 @@ def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
 
     if name.provider == "ollama":
         base_url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1"
-    account = Account(name.provider, name.model, key, base_url, access.headers.get(name.provider, {}))
+    account = Account(
+        name.provider,
+        name.model,
+        key,
+        base_url,
+        headers=access.headers.get(name.provider, {}),
+        key_source=access.key_sources.get(key_name(name.provider)),
+    )
     match name.provider:
         case "anthropic":
             from hutch.llm.anthropic import AnthropicModel

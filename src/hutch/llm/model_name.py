@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.quoted_text import check_model_name
+from hutch.domain.one_line_text_check import check_model_name
 
 PROVIDERS = ("anthropic", "openai", "gemini", "ollama", "openai-compatible", "scripted")
 

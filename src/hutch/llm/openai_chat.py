@@ -1,7 +1,7 @@
 """OpenAI's chat protocol. Many servers use variants of it: OpenAI, Ollama, llama.cpp, vLLM."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from hutch.llm import interface
@@ -27,7 +27,7 @@ class OpenAIChatModel(HttpModel):
             "model": self._account.model,
             "messages": [
                 *([{"role": "system", "content": request.system}] if request.system else []),
-                *(each for message in request.messages for each in _message(message)),
+                *_messages(request.messages),
             ],
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -48,10 +48,27 @@ class OpenAIChatModel(HttpModel):
             ]
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        if request.effort is not None:
+            body["reasoning_effort"] = request.effort
         return body
 
     def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
         return _deltas(events, ids)
+
+
+def _messages(messages: Sequence[interface.Message]) -> Iterator[dict[str, Any]]:
+    """A tool's message has only text, so images follow the results of all calls of a reply, as a user's."""
+    images: list[dict[str, Any]] = []
+    for message in messages:
+        if images and not isinstance(message, interface.FromTool):
+            yield {"role": "user", "content": images}
+            images = []
+        yield from _message(message)
+        if isinstance(message, interface.FromTool) and message.image is not None:
+            images.append({"type": "text", "text": f"The image of the result {message.call_id}:"})
+            images.append({"type": "image_url", "image_url": {"url": message.image.url}})
+    if images:
+        yield {"role": "user", "content": images}
 
 
 def _message(message: interface.Message) -> Iterator[dict[str, Any]]:
@@ -113,7 +130,7 @@ class _Open:
         self.arguments = ""
 
     def ends_before(self, server_id: str | None, name: str | None, arguments: str) -> bool:
-        """Whether the next part at the same index begins another call."""
+        """True if the next part at the same index begins another call."""
         if server_id and self.server_id and server_id != self.server_id:
             return True
         return bool(name and arguments) and _is_whole(self.arguments)

@@ -10,9 +10,9 @@ from hutch.llm import interface
 from hutch.llm.call_normalization import CallIds, json_arguments
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
 from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import STATUSES, ErrorDetails, explain_error
+from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, Thought, in_order
 from hutch.llm.transient_error import Transient
 
 WITHOUT_THOUGHTS = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse a request for encrypted thoughts
@@ -46,6 +46,8 @@ class OpenAIResponsesModel(HttpModel):
             ]
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        if request.effort is not None:
+            body["reasoning"] = {"effort": request.effort}
         return body
 
     def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
@@ -58,7 +60,11 @@ def _items(message: interface.Message) -> Iterator[dict[str, Any]]:
             yield {"role": "user", "content": message.text}
         case interface.FromTool():
             text = message.text if message.ok else f"Error: {message.text}"
-            yield {"type": "function_call_output", "call_id": message.call_id, "output": text}
+            output: str | list[dict[str, Any]] = text
+            if message.image is not None:
+                shown = {"type": "input_image", "image_url": message.image.url}
+                output = [{"type": "input_text", "text": text}, shown]
+            yield {"type": "function_call_output", "call_id": message.call_id, "output": output}
         case interface.FromModel():
             for part in in_order(message, "openai"):
                 match part:

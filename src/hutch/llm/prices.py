@@ -70,7 +70,7 @@ def cost_usd(model: str, usage: Usage, own: Prices = NO_OWN_PRICES) -> float | N
 
 
 def is_priced(model: str, own: Prices = NO_OWN_PRICES) -> bool:
-    """Whether the cost of a model can be limited."""
+    """True if the cost of a model can be limited."""
     return cost_usd(model, Usage(input=1, output=1), own) is not None
 
 

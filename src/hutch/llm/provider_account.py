@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hutch.llm.key_source import KeySource
+
 MIN_KEY = 8  # a shorter one is a placeholder
 
 
@@ -15,6 +17,7 @@ class Account:
     key: str = field(repr=False)
     base_url: str
     headers: Mapping[str, str] = field(default_factory=dict)  # such as the organization or the project
+    key_source: KeySource | None = None
 
     @property
     def full_name(self) -> str:

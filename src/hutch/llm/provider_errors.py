@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.domain.truncation import first_words
+from hutch.domain.whole_word_truncation import first_words
 from hutch.llm.api_client import ApiError
 from hutch.llm.interface import Delta
 from hutch.llm.model_name import how_to_set, near_names, setting_of_address
@@ -136,13 +136,17 @@ def _refusal(account: Account, status: int, text: str) -> HutchError:
     match status:
         case 401 if not account.key:
             return Denied(f"{account.provider} requires a key: {text} {how_to_set(account.provider)}")
+        case 401 if account.key_source:
+            source = account.key_source
+            return Denied(f"{account.provider} does not accept the key {source.name}: {text} {source.remedy}")
         case 401:
             return Denied(
                 f"{account.provider} does not accept the key: {text} {how_to_set(account.provider)}"
             )
         case 403:
             return Denied(
-                f"{account.provider} does not allow this: {text} Check the permissions of your key."
+                f"{account.provider} does not allow this: {text} Check the permissions of the key"
+                f"{f' {account.key_source.name}' if account.key_source else ''}."
             )
         case 404:
             return NotFound(f"{account.provider} has no model '{account.model}': {text}")

@@ -31,6 +31,7 @@ from hutch.llm.interface import (
 from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
 
 OFFLINE = Path(__file__).with_name("offline.json")  # played when no model is configured
+DEMO = Path(__file__).with_name("demo.yaml")  # `scripted:demo` repairs the sample
 DELTA_CHARS = 24
 STALL_S = 3600.0
 CHARS_PER_TOKEN = 4

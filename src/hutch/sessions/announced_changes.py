@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hutch.domain.author import Actor
+from hutch.domain.event_author import Actor
 from hutch.edit.file_change import FileChange
 
 

@@ -1,18 +1,22 @@
 """The changes between two snapshots as events: one for each file, or counts when there are too many.
 
-Does no input or output of its own; memory does not depend on the number of changes.
+Does no input or output of its own; memory does not depend on the number of changes. Many snapshots may be
+taken while one build runs, so the number of listed files is limited over time, not only in each of them.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from hutch.domain.author import Actor
+from hutch.domain.event_author import Actor
 from hutch.domain.events import Event, FileChanged, FilesChanged
 from hutch.snapshots.tree_layout import FILES, Item, Leaf
 
-MAX_LISTED = 1000  # files of one author that are listed one by one
+MAX_LISTED = 1000  # files of one author and cause that are listed one by one,
+LISTED_PER_S = 10.0  # and that many more in each second afterwards
+MAX_SOURCES = 256  # whose listed files are counted
 MAX_DIRECTORIES = 1000  # that are counted
 MAX_NAMED_DIRECTORIES = 10
 DIRECTORY_DEPTH = 2
@@ -26,6 +30,7 @@ class Attribution:
 
     actor: Actor
     possible_authors: tuple[str, ...] = ()
+    alone: bool = False  # nothing else was at work, not even a job of the same author
 
     @classmethod
     def to(cls, actors: Sequence[Actor]) -> "Attribution":
@@ -36,7 +41,7 @@ class Attribution:
             in_front = [
                 actor for actor in actors if actor.cause != "job"
             ]  # rather than what an earlier one left
-            return cls((in_front or actors)[-1])
+            return cls((in_front or actors)[-1], alone=len(actors) == 1)
         causes = {actor.cause for actor in actors}
         cause = actors[0].cause if len(causes) == 1 else "unknown"
         return cls(Actor(cause=cause), tuple(sorted({actor.by for actor in actors})))
@@ -49,10 +54,31 @@ class Attribution:
             "source": actor.source,
             "call_id": actor.call_id,
             "possible_authors": self.possible_authors,
+            "alone": self.alone,
         }
 
 
 UNKNOWN = Attribution(Actor())
+
+
+class ListingBudget:
+    """How many files of each author and cause may still be listed one by one, over all snapshots."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._listed: dict[Attribution, tuple[float, float]] = {}  # how many, and when
+
+    def spend(self, attribution: Attribution, count: int) -> bool:
+        """True if so many files may be listed now; then they count."""
+        now = self._now()
+        attribution = replace(attribution, alone=False)
+        listed, at = self._listed.pop(attribution, (0.0, now))
+        listed = max(0.0, listed - (now - at) * LISTED_PER_S)
+        is_allowed = listed + count <= MAX_LISTED
+        self._listed[attribution] = (listed + count * is_allowed, now)
+        if len(self._listed) > MAX_SOURCES:
+            del self._listed[next(iter(self._listed))]
+        return is_allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +114,8 @@ class _Counts:
 class ChangeBatch:
     """Collects the changes between two snapshots."""
 
-    def __init__(self, previous_snapshot: int, snapshot: int) -> None:
+    def __init__(self, previous_snapshot: int, snapshot: int, budget: ListingBudget) -> None:
+        self._budget = budget
         self._snapshots = {"previous_snapshot": previous_snapshot, "snapshot": snapshot}
         self._listed: dict[Attribution, list[Changed] | None] = {}  # None: there are too many
         self._counted: dict[tuple[Attribution, bool], _Counts] = {}  # by whether git ignores them
@@ -110,6 +137,11 @@ class ChangeBatch:
         self, hash_of: Callable[[Item | None], str | None], clean: Callable[[str], str]
     ) -> Iterator[Event]:
         """The events; `hash_of` gives the SHA-256 of an item, and `clean` removes secrets from a path."""
+        for attribution, listed in self._listed.items():
+            if listed and not self._budget.spend(attribution, len(listed)):
+                self._listed[attribution] = None
+                for each in listed:
+                    self._count(each, attribution, ignored=False)
         for attribution, listed in self._listed.items():
             for each in listed or ():
                 yield FileChanged(

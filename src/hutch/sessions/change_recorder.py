@@ -3,8 +3,9 @@
 Each new snapshot is compared with the last one that was recorded. So every change is recorded exactly
 once and in order, whatever caused the snapshot. Changes by tools and requests are announced, and matched
 by path and content. For all others the author follows from the time stamp that the kernel gave the file
-(see `activity.py`): a time before the last scan is no evidence, because a file keeps it when a directory
-above it is renamed. Then, and for deleted files, everyone counts who was at work since the last scan.
+(see `authors_at_work.py`): a time before the last scan is no evidence, because a file keeps it when a
+directory above it is renamed. Then, and for deleted files, everyone counts who was at work since the last
+scan. A program that only waited was not at work.
 """
 
 import asyncio
@@ -18,19 +19,19 @@ from dataclasses import dataclass
 import structlog
 
 from hutch.agent.session_recorder import Recorder
-from hutch.domain.author import Actor, current_actor
 from hutch.domain.errors import EventsMissing, HutchError, NotFound
+from hutch.domain.event_author import Actor, current_actor
 from hutch.domain.events import AnyEvent, Event, FileChanged, FilesChanged, SessionParked, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ChangeCause
 from hutch.edit.file_change import FileChange
-from hutch.sessions.activity import Activity
 from hutch.sessions.announced_changes import AnnouncedChanges
-from hutch.sessions.change_batch import Attribution, ChangeBatch, Changed
+from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.change_batch import Attribution, ChangeBatch, Changed, ListingBudget
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.storage import Snapshot, Taken
 from hutch.snapshots.tree_layout import Branch, Item, Leaf
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
 from hutch.workspace.workspace import Workspace
 
 MAX_CACHED_HASHES = 4096
@@ -58,6 +59,7 @@ class ChangeRecorder:
         self._announced: list[tuple[FileChange, Actor]] = []
         self._restore: _Restore | None = None
         self._events: deque[Event] = deque()
+        self._listing_budget = ListingBudget()
         self._hashes: dict[bytes, str] = {}
         workspace.observer = self
         workspace.snapshots.on_taken = self._taken
@@ -110,6 +112,7 @@ class ChangeRecorder:
     def _taken(self, taken: Taken) -> None:
         if not self._recorded:
             return  # not started: the start compares with what the log has
+        self._activity.read_clocks()
         try:
             if taken.snapshot.id != self._recorded or self._announced:
                 self._add(self._changes(taken))
@@ -119,7 +122,7 @@ class ChangeRecorder:
             )
             return
         self._recorded = taken.snapshot.id
-        self._scanned_ns = taken.started_ns
+        self._scanned_ns = taken.started_ns or self._scanned_ns
 
     def _add(self, events: Sequence[Event]) -> None:
         if events:
@@ -135,7 +138,7 @@ class ChangeRecorder:
         snapshots = self._workspace.snapshots
         objects, storage = snapshots.storage.objects, snapshots.storage
         old = snapshots.get(self._existing(self._recorded))
-        batch = ChangeBatch(old.id, taken.snapshot.id)
+        batch = ChangeBatch(old.id, taken.snapshot.id, self._listing_budget)
         exact = AnnouncedChanges(self._announced)
         unrestored = self._unrestored(taken.snapshot) if self._restore else frozenset()
         matched: set[str] = set()

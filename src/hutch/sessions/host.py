@@ -5,29 +5,34 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import structlog
 
-from hutch.domain.audience import Reader
+from hutch.domain.audience import PUBLIC, Reader
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
-from hutch.sessions.abandoned_directory_sessions import end_abandoned
+from hutch.sessions.abandoned_in_place_sessions import end_abandoned
+from hutch.sessions.documents.documents import Documents
+from hutch.sessions.documents.open_document import OpenDocument, Peer
 from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
+from hutch.sessions.live_option_changes import apply_changes
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.requests import Request
+from hutch.sessions.requests import ReadFile, Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.worker import Worker
 from hutch.store.inputs import Inputs
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.sessions import Sessions
+from hutch.store.test_runs import StoredTests
 from hutch.store.unfinished_commands import UnfinishedWork, find_unfinished_work
 from hutch.system.clock import STEADY
 
@@ -70,6 +75,7 @@ class LocalHost:
         self._remove_workspace = remove_workspace
         self._bounds = bounds
         self._lives: dict[SessionId, LiveSession] = {}
+        self._documents: dict[SessionId, Documents] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._failure: HutchError | None = None  # why a command stopped working
@@ -78,6 +84,7 @@ class LocalHost:
             Runs(dependencies.rows),
             self._live,
             self._on_idle,
+            make_room=self._make_room,
             capacity=bounds.runs,
             lease_ms=bounds.lease_ms,
             on_storage_failure=self._on_storage_failure if dependencies.reserved_for else None,
@@ -96,7 +103,7 @@ class LocalHost:
         self.worker.start()
         self._watching = asyncio.ensure_future(self._watch())
 
-    async def close_all(self, *, reason: str = "the server ends") -> None:
+    async def close_all(self, *, reason: str = "Hutch was stopped") -> None:
         """Leave every run open, close every jail."""
         if self._watching is not None:
             self._watching.cancel()
@@ -123,10 +130,15 @@ class LocalHost:
         input_lock = self._process_soon(live)
         await asyncio.wait([input_lock], timeout=TIMEOUT_S)
 
+    async def apply_changes(self, session_id: SessionId) -> Sequence[str]:
+        live = self._lives.get(session_id)
+        return await apply_changes(live) if live is not None else ()
+
     async def call(self, session_id: SessionId, request: Request[T], *, by: str = "") -> T:
         live = await self._usable(session_id, changes=request.changes)
-        answer: T = await live.call(request, by=by)
-        return answer
+        async with live.guarded(request, by) as check:
+            answer: T = await live.call(request, by=by, check=check)
+            return answer
 
     @asynccontextmanager
     async def terminal(
@@ -141,6 +153,38 @@ class LocalHost:
         live = await self._usable(session_id, changes=False)
         async with live.terminal(terminal, resume, masked=masked, by=by) as viewer:
             yield viewer
+
+    @asynccontextmanager
+    async def document(self, session_id: SessionId, path: str, peer: Peer) -> AsyncIterator[OpenDocument]:
+        live = await self._usable(session_id, changes=True)
+        async with live.guarded(ReadFile(path), peer.user_id):  # it may be open already, and is not read then
+            documents = self._documents.get(session_id)
+        if documents is None:
+            async with live.used(changes=False) as sandbox:
+                place = sandbox.workspace.directory / "documents"
+            documents = self._documents.setdefault(session_id, self._documents_of(session_id, place))
+        try:
+            async with documents.join(path, peer) as document:
+                yield document
+        finally:
+            if not documents.is_used:
+                self._documents.pop(session_id, None)
+
+    def _documents_of(self, session_id: SessionId, place: Path) -> Documents:
+        async def call(request: Request[Any], by: str) -> Any:
+            return await self.call(session_id, request, by=by)
+
+        async def follow() -> AsyncGenerator[Update]:
+            head = await self._dependencies.log.head(session_id)
+            async with aclosing(self.follow(session_id, PUBLIC, after=head.seq)) as updates:
+                async for update in updates:
+                    yield update
+
+        return Documents(place, call, follow)
+
+    async def check(self, session_id: SessionId, request: Request[Any], *, by: str) -> None:
+        async with (await self._usable(session_id, changes=request.changes)).guarded(request, by):
+            return
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:
         if not 0 < port < 65536:
@@ -195,6 +239,7 @@ class LocalHost:
         live = self._lives.get(session_id)
         if live is None:
             live = self._lives[session_id] = LiveSession(session_id, self._dependencies)
+            live.on_waiting = self.worker.notify
         return live
 
     async def _usable(self, session_id: SessionId, *, changes: bool) -> LiveSession:
@@ -228,6 +273,14 @@ class LocalHost:
             await min(idle, key=lambda live: (live.is_awake, live.used_at)).park(
                 reason="another session needed the jail"
             )
+
+    async def _make_room(self, live: LiveSession) -> None:
+        """Park an idle session for a run, if necessary. A run that was claimed starts in any case."""
+        if not live.is_open:
+            try:
+                await self._free_a_jail()
+            except HutchError as error:  # all are in use, or the other session cannot be parked
+                logger.info("session.no_jail_freed", error=str(error))
 
     def _on_idle(self, live: LiveSession) -> None:
         """After a run, process the messages that arrived too late for it as prompts."""
@@ -274,6 +327,7 @@ class LocalHost:
         rows, log = self._dependencies.rows, self._dependencies.log
         sessions = Sessions(rows)
         others = await Runs(rows).reserved_sessions()
+        await StoredTests(rows).mark_lost(excluding=others)
         for session_id in await sessions.in_states(PERHAPS_OPEN):
             if session_id not in others:
                 await self._note_lost_output(session_id)
@@ -287,7 +341,7 @@ class LocalHost:
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
                 continue
-            await log.append(session_id, [SessionParked(reason="the server was stopped")])
+            await log.append(session_id, [SessionParked(reason="the server ended without a shutdown")])
             if session_id in interrupted:
                 await sessions.set(session_id, state="queued")
 

@@ -1,18 +1,21 @@
 """The shared dependencies of live sessions, and the callbacks that prepare, open and run them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hutch.agent.session_recorder import Recorder
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
+from hutch.sessions.requests import Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.update_channel import Channels
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
+from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
 from hutch.store.table_access import Rows
+from hutch.workspace.files.files import CheckPath
 
 if TYPE_CHECKING:
     from hutch.sessions.live_session import LiveSession
@@ -28,6 +31,7 @@ class Prepared:
     source: str = ""
     commit: str = ""
     warnings: tuple[str, ...] = ()  # about parts of the repository that are not used
+    starter_files: int = 0  # how many it began with, instead of a repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,10 @@ class Done:
     code: str = ""  # of the error that it failed with
 
 
+async def _leave_unchanged(session: Session, sandbox: Sandbox) -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class HostCallbacks:
     """The functions of the flows that a live session calls."""
@@ -46,6 +54,13 @@ class HostCallbacks:
     prepare: Callable[[Session, Recorder], Awaitable[Prepared]]
     open_sandbox: Callable[[Session, Recorder], AbstractAsyncContextManager[Sandbox]]
     perform: Callable[["LiveSession", QueuedRun], Awaitable[Done]]
+    # Refuses a request that the user, by id, may not make, or the paths that it turns out to change.
+    guard: Callable[["LiveSession", Request[Any], str], AbstractAsyncContextManager[CheckPath]] | None = None
+    # The refusal of a session's own test command by a policy; empty if it may be run.
+    refuse_tests: Callable[[Session], Awaitable[str]] | None = None
+    # Applies the network and limits of a session to its open sandbox. Returns the names of the limits that
+    # only a new jail can have.
+    adjust: Callable[[Session, Sandbox], Awaitable[Sequence[str]]] = _leave_unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +74,12 @@ class HostDependencies:
     callbacks: HostCallbacks
     reserved_for: str = ""  # the only worker that may claim runs of these sessions; empty: any worker
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
+    rates: SessionRates = NO_RATES
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_HASHES))
 
     @property
     def guarded(self) -> bool:
-        """Whether sessions come from requests: then they reach only addresses that requests may name."""
+        """True if sessions come from requests: then they reach only addresses that requests may name."""
         return not self.reserved_for
 
     def address_of(self, session: Session) -> str:

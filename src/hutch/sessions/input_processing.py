@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from hutch.agent.run_setup import UserMessage
 from hutch.domain import inputs
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, TooManyRequests
 from hutch.domain.events import (
     ChangesUndone,
     DeliveryEnded,
@@ -26,19 +26,21 @@ from hutch.domain.events import (
     SessionResumed,
     SessionRewound,
 )
+from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.trace_id import trace_id
+from hutch.sessions.input_withdrawal import WITHDRAWN, withdraw
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.run_cancellation import CANCELLED, OVER, abandon, report_abandoned
-from hutch.sessions.undo_inputs import process_undo
+from hutch.sessions.undo_input_processing import process_undo
+from hutch.sessions.waiting_run_cancellation import CANCELLED, OVER, abandon, report_abandoned
 from hutch.system.clock import wall_ms
 
 MAX_ATTEMPTS, ATTEMPT_INTERVAL_S = 50, 0.02  # to stop a run that is being claimed
 DROPPED = "The run was cancelled before the agent got this message. Send it again if it still applies."
 _IN_TURN = frozenset(
-    {"prompt", "cancel", "pause", "resume", "undo", "redo", "end", "unknown"}
+    {"prompt", "withdraw", "cancel", "pause", "resume", "undo", "redo", "end", "unknown"}
 )  # kinds of inputs
 
 
@@ -109,8 +111,10 @@ async def _recover(live: LiveSession) -> None:
 
 
 def _is_effect_of(submitted: SessionInput, event: Event) -> bool:
-    """Whether this event, which names no input, can only be the effect of this input."""
+    """True if this event, which names no input, can only be the effect of this input."""
     match event:
+        case RunEnded(outcome="cancelled", reason=reason) if reason == WITHDRAWN:
+            return '"type":"withdraw"' in submitted.body
         case RunEnded(outcome="cancelled") | DeliveryEnded(cancelled=True):
             return '"type":"cancel"' in submitted.body
         case SessionPaused(by=submitted.by):
@@ -137,12 +141,15 @@ async def _process(live: LiveSession, submitted: SessionInput) -> None:
         return
     match parsed:
         case inputs.Prompt():
-            await _queue(live, submitted, parsed.text)
+            options = parsed.generation.to_generation() if parsed.generation else NO_GENERATION
+            await _queue(live, submitted, parsed.text, options)
         case inputs.Message() if live.run is not None and live.run.kind == "prompt":
             live.undelivered[submitted.seq] = submitted
             live.inbox.append(UserMessage(parsed.text, by=submitted.by, input=submitted.seq))
         case inputs.Message():
             await _queue(live, submitted, parsed.text)
+        case inputs.Withdraw():
+            await live.taken(submitted, refused=await withdraw(live, parsed.input))
         case inputs.Approve() | inputs.Deny() | inputs.Answer():
             live.undelivered[submitted.seq] = submitted
             live.waits.offer(submitted, parsed)
@@ -164,7 +171,9 @@ async def _process(live: LiveSession, submitted: SessionInput) -> None:
             await _end(live, submitted, parsed.reason)
 
 
-async def _queue(live: LiveSession, submitted: SessionInput, prompt: str) -> None:
+async def _queue(
+    live: LiveSession, submitted: SessionInput, prompt: str, generation: Generation = NO_GENERATION
+) -> None:
     """Queue a run for a worker. The queue and the list of inputs change in one transaction."""
     session = await live.sessions.get(live.id)
     run = QueuedRun(
@@ -172,12 +181,17 @@ async def _queue(live: LiveSession, submitted: SessionInput, prompt: str) -> Non
         session_id=live.id,
         owner=session.owner,
         prompt=live.dependencies.redactor.redact(prompt),
+        generation=generation,
         input=submitted.seq,
         worker=live.dependencies.reserved_for,
         queued_ms=wall_ms(),
         trace_id=trace_id(),
     )
-    await live.inputs.queue_run(run)
+    try:
+        await live.inputs.queue_run(run, live.dependencies.rates)
+    except TooManyRequests as error:  # messages that came during a run, and were not received by it
+        await live.taken(submitted, refused=str(error))
+        return
     if session.state in ("idle", "parked"):
         await live.set_state("queued")
     taken = InputProcessed(input=submitted.seq, kind="prompt", by=submitted.by)
@@ -220,8 +234,18 @@ async def _pause(live: LiveSession, submitted: SessionInput) -> None:
         return
     await live.append([SessionPaused(by=submitted.by)])
     await live.sessions.set(live.id, state="paused", reason="")
-    await live.stop(leaves_open=True)
+    await _stop(live, leaves_open=True)
     await live.sessions.set(live.id, state="paused", reason="")
+
+
+async def _stop(live: LiveSession, *, leaves_open: bool = False) -> None:
+    """Stop the current run, also one that a worker has just claimed."""
+    for _ in range(MAX_ATTEMPTS):
+        if await live.stop(leaves_open=leaves_open):
+            return
+        if not any(run.state == "running" for run in await live.runs.unfinished(live.id)):
+            return
+        await asyncio.sleep(ATTEMPT_INTERVAL_S)
 
 
 async def _resume(live: LiveSession, submitted: SessionInput) -> None:
@@ -235,7 +259,7 @@ async def _resume(live: LiveSession, submitted: SessionInput) -> None:
 
 async def _end(live: LiveSession, submitted: SessionInput, reason: str) -> None:
     await live.runs.hold_all(live.id)  # else a worker claims the next while this one is stopped
-    await live.stop()
+    await _stop(live)
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
     await report_abandoned(live, waiting, OVER)
     await live.runs.end_all(live.id, "cancelled", OVER)

@@ -5,13 +5,14 @@ process or on another machine. The log and the rows hold the truth. The state of
 can be lost at any moment and is rebuilt from them.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.ids import SessionId
+from hutch.sessions.documents.open_document import OpenDocument, Peer
 from hutch.sessions.requests import Request
 
 T = TypeVar("T")
@@ -24,8 +25,9 @@ class Delta:
     run_id: str
     turn: int
     # again: the request is repeated, earlier parts are void, and the text says why and when;
-    # progress: a long step of the preparation continues
-    kind: Literal["text", "thinking", "call", "arguments", "again", "progress"]
+    # resumed: earlier parts are void, the parts so far follow;
+    # progress: a long step of the preparation continues; tests: a test run, whose id is `run_id`, continues
+    kind: Literal["text", "thinking", "call", "arguments", "again", "resumed", "progress", "tests"]
     text: str
     call_id: str = ""
     tool: str = ""
@@ -58,6 +60,15 @@ class Viewer(Protocol):
         ...
 
     def resize(self, columns: int, rows: int) -> None: ...
+
+    @property
+    def agent_types(self) -> bool:
+        """True while the session's agent types in the terminal."""
+        ...
+
+    def on_agent_typing(self, changed: Callable[[], None]) -> None:
+        """Call this whenever `agent_types` changes, until the viewer detaches."""
+        ...
 
     @property
     def blocking_s(self) -> float:
@@ -97,6 +108,11 @@ class SessionHost(Protocol):
         """Process waiting inputs and queued runs. Returns when those that can be taken are in the log."""
         ...
 
+    async def apply_changes(self, session_id: SessionId) -> Sequence[str]:
+        """Apply the session's changed network and limits to its jail, if one is open. Returns the names of
+        the limits that wait for a new jail."""
+        ...
+
     async def call(self, session_id: SessionId, request: Request[T], *, by: str = "") -> T:
         """Answer a request about files, snapshots, commands or terminals: see `requests`."""
         ...
@@ -112,6 +128,16 @@ class SessionHost(Protocol):
     ) -> AbstractAsyncContextManager[Viewer]:
         """Watch a terminal, from byte `resume` or from the oldest available; `masked`: see `Viewer.mask`. The
         log names the user `by` for text that this viewer writes."""
+        ...
+
+    def document(
+        self, session_id: SessionId, path: str, peer: Peer
+    ) -> AbstractAsyncContextManager[OpenDocument]:
+        """Open a file for an editor that others may have open too."""
+        ...
+
+    async def check(self, session_id: SessionId, request: Request[Any], *, by: str) -> None:
+        """Raise if the user may not make this request. It is not performed."""
         ...
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:

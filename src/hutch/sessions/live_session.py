@@ -5,17 +5,21 @@ It opens a jail only when one is needed, and can be dropped at any moment: every
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from hutch.agent.run_setup import UserMessage
 from hutch.agent.session_recorder import Recorder
+from hutch.agent.testing.repository_tests import SuiteOptions
+from hutch.agent.testing.session_test_runs import SessionTests
 from hutch.agent.tools.builtin import built_in_tools
+from hutch.agent.tools.paths import escape_surrogates
 from hutch.domain.audience import PUBLIC, filter_entry
-from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.errors import Conflict
 from hutch.domain.events import (
     ApprovalAnswered,
     DeliveryEnded,
@@ -23,6 +27,9 @@ from hutch.domain.events import (
     Event,
     InputProcessed,
     MessageSent,
+    RunEnded,
+    RunResumed,
+    RunStarted,
     SessionParked,
     SessionPrepared,
     SessionWoken,
@@ -31,23 +38,21 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Redo, Undo
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
-from hutch.sessions.activity import Activity
-from hutch.sessions.change_recorder import ChangeRecorder, newest_snapshot
-from hutch.sessions.change_watch import ChangeWatch
+from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.change_recorder import newest_snapshot
 from hutch.sessions.host_dependencies import HostDependencies
-from hutch.sessions.output_recorder import OutputRecorder
+from hutch.sessions.opened_sandbox import OpenedSandbox, open_sandbox
 from hutch.sessions.pending_questions import Waits
 from hutch.sessions.request_handler import RequestHandler
 from hutch.sessions.requests import CheckUndo, Request
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.terminals import Terminals
 from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
 from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
-from hutch.store.terminal_export import count_terminals
 from hutch.system.clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
+from hutch.workspace.files.files import CheckPath
 from hutch.workspace.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -63,6 +68,7 @@ class LiveSession:
         self.recorder = Recorder(dependencies.log, session_id, dependencies.redactor)
         self.recorder.listeners.append(self._note)
         self.activity = Activity()
+        self.tests = SessionTests(self.recorder, dependencies.rows)
         self.sessions = Sessions(dependencies.rows)
         self.runs = Runs(dependencies.rows)
         self.inputs = Inputs(dependencies.rows)
@@ -73,18 +79,17 @@ class LiveSession:
         self.done: set[int] = set()
         self.dropped: set[int] = set()  # messages to a run that was cancelled before it got them
         self.undelivered: dict[int, SessionInput] = {}  # inputs that the run has not received yet
-        self.waits = Waits(self.append, self.publish_state, self.taken)
+        self.waits = Waits(self.append, self._publish_waiting, self.taken)
+        self.on_waiting: Callable[[], None] = lambda: None  # called when a run starts or stops waiting
         self.run: QueuedRun | None = None
+        self.run_ended: RunEnded | None = None  # of the last run here; in the log it may be erased already
         self.working: asyncio.Task[None] | None = None
         self.leaves_open = False  # a run that is cancelled now is resumed later
-        self.used_at = time.monotonic()
+        self.used_at, self._users = time.monotonic(), 0
         self.input_lock = asyncio.Lock()
-        self._users = 0
         self._noting: set[asyncio.Future[None]] = set()
         self._opening = asyncio.Lock()
-        self._open: _Open | None = None
-
-    # --- the log ---
+        self._open: OpenedSandbox | None = None
 
     async def append(self, events: Sequence[Event]) -> int:
         return await self.recorder.append(events)
@@ -107,6 +112,10 @@ class LiveSession:
         """Update rows and inputs after events were written."""
         for event in events:
             match event:
+                case RunStarted() | RunResumed():
+                    self.run_ended = None
+                case RunEnded() if self.run_ended is None or self.run_ended.run_id != event.run_id:
+                    self.run_ended = event
                 case DeliveryEnded():
                     await self.delivered(event, wall_ms())
                 case MessageSent(input=number) if number in self.undelivered:
@@ -131,8 +140,12 @@ class LiveSession:
         await self.sessions.set(self.id, state=state, reason=reason)
 
     async def publish_state(self) -> None:
-        """Store the session's state, as far as this process knows it."""
-        await self.set_state(self.state)
+        """Store the current state, unless the session is paused: only `resume` ends that."""
+        await self.sessions.set_unless_paused(self.id, self.state)
+
+    async def _publish_waiting(self) -> None:
+        await self.publish_state()
+        self.on_waiting()  # a waiting run leaves its place to another
 
     @property
     def is_running(self) -> bool:
@@ -148,15 +161,12 @@ class LiveSession:
 
     async def stop(self, *, leaves_open: bool = False) -> bool:
         """Stop the current run and wait until its end is recorded; False when there was none."""
-        await asyncio.sleep(0)  # let a run claimed just now start: cancelled earlier, it would record nothing
         if self.working is None:
             return False
         self.leaves_open = self.leaves_open or leaves_open
         self.working.cancel()
         await asyncio.wait([self.working])
         return True
-
-    # --- the sandbox ---
 
     @property
     def is_open(self) -> bool:
@@ -189,7 +199,7 @@ class LiveSession:
                     raise Conflict(f"The session {self.id} has no files yet. Its next prompt prepares them.")
                 if is_new:
                     session = await self._prepare(session)
-                self._open = await _open(self, session)
+                self._open = await open_sandbox(self, session)
                 logger.info("session.jail_opened", session_id=self.id)
                 if is_new:
                     await run_to_end(self._wake(self._open, [], is_new=True))
@@ -197,7 +207,7 @@ class LiveSession:
                 await run_to_end(self._wake(self._open, [SessionWoken()]))
             return self._open.sandbox
 
-    async def _wake(self, opened: "_Open", events: Sequence[Event], *, is_new: bool = False) -> None:
+    async def _wake(self, opened: OpenedSandbox, events: Sequence[Event], *, is_new: bool = False) -> None:
         """Record in the log and in the state that the session has a jail, and what changed without one."""
         if events and not (await self.log.head(self.id)).ended:
             await self.append(events)
@@ -206,6 +216,13 @@ class LiveSession:
         session = await self.sessions.get(self.id)
         if self.run is None and session.state in ("parked", "queued", "starting"):
             await self.set_state("idle")
+
+    async def adjust(self) -> Sequence[str]:
+        """Apply the session's network and limits to its open jail. Returns the limits that need a new one."""
+        async with self._opening:
+            if self._open is None:
+                return ()
+            return await self.dependencies.callbacks.adjust(await self.sessions.get(self.id), self.sandbox)
 
     async def park(self, *, reason: str) -> None:
         """Take a snapshot of the workspace and close the jail."""
@@ -224,33 +241,52 @@ class LiveSession:
 
     @property
     def busy(self) -> bool:
-        """True while anything uses this session, so it must not be parked."""
-        if self._users or self.run is not None or self.working is not None:
+        if self._users or self.run is not None or self.working is not None or self.tests.current:
             return True
         opened = self._open
         return opened is not None and (
-            opened.terminals.watched
+            opened.terminals.used
             or any(command.running for command in opened.sandbox.shells.background.list())
         )
 
-    async def call(self, request: Request[Any], *, by: str) -> Any:
+    async def call(self, request: Request[Any], *, by: str, check: CheckPath | None = None) -> Any:
+        """Answer a request. `check` raises for paths that the user may not change."""
         if request.changes:
             await self.recorder.admit()
         async with self.used(changes=request.changes):
             assert self._open is not None
             if isinstance(request, CheckUndo):
-                prepared = await self.prepare_undo(self._open.sandbox.workspace, request.asked)
+                prepared = await self.prepare_undo(self._open.sandbox.workspace, request.input, check)
+                await prepared.check_paths()
                 return None if request.resolves else await prepared.check()
-            return await self._open.request_handler.answer(request, by=by)
+            return await self._open.request_handler.answer(request, by=by, check=check)
 
-    async def prepare_undo(self, workspace: Workspace, asked: Undo | Redo) -> PreparedUndo:
+    @asynccontextmanager
+    async def guarded(self, request: Request[Any], by: str) -> AsyncIterator[CheckPath | None]:
+        """Refuse a request that the user may not make. Yields the check of the paths that it changes."""
+        guard = self.dependencies.callbacks.guard
+        if guard is None or not by:
+            yield None
+            return
+        async with guard(self, request, by) as check:
+            yield check
+
+    async def suite_options(self, session: Session) -> SuiteOptions:
+        """How the tests of the session are run. A policy may refuse its own command."""
+        refuse = self.dependencies.callbacks.refuse_tests
+        refusal = await refuse(session) if refuse is not None else ""
+        return replace(self.sandbox.suites_of(session), refusal=refusal)
+
+    async def prepare_undo(
+        self, workspace: Workspace, asked: Undo | Redo, check: CheckPath | None
+    ) -> PreparedUndo:
         async def read_entries() -> list[Entry]:
             await self.append([])  # changes that the last snapshot has shown
             await self.recorder.confirm()
             return await self.entries()
 
         rows, clean = self.dependencies.rows, self.recorder.clean_path
-        return await prepare_undo(workspace, asked, read_entries, rows=rows, clean=clean)
+        return await prepare_undo(workspace, asked, read_entries, rows=rows, clean=clean, check=check)
 
     @asynccontextmanager
     async def terminal(self, id: str, resume: int | None, *, masked: bool, by: str) -> AsyncIterator[Any]:
@@ -260,21 +296,21 @@ class LiveSession:
                 yield viewer
 
     async def _prepare(self, session: Session) -> Session:
-        began = time.monotonic()
+        began, redact = time.monotonic(), self.dependencies.redactor.redact
         await self.set_state("starting")
         if session.repository and not session.forked_from and not session.delivery.in_place:
-            source = self.dependencies.redactor.redact(session.repository)
-            await self.append([StepReached(step="cloning", message=f"Cloning repository {source}...")])
+            message = f"Cloning repository {redact(session.repository)}..."
+            await self.append([StepReached(step="cloning", message=message)])
         made = await self.dependencies.callbacks.prepare(session, self.recorder)
         await self.sessions.set(self.id, workspace_id=made.workspace_id)
         event = SessionPrepared(
             workspace=made.workspace_id,
-            source=self.dependencies.redactor.redact(made.source),
+            source=redact(escape_surrogates(made.source)),
             commit=made.commit,
+            starter_files=made.starter_files,
             duration_s=round(time.monotonic() - began, 3),
         )
-        clean = self.dependencies.redactor.redact
-        warnings = [f"warning: {clean(sentence)}" for sentence in made.warnings]
+        warnings = [f"warning: {redact(escape_surrogates(sentence))}" for sentence in made.warnings]
         await self.append([event, *(StepReached(step="inspecting", message=each) for each in warnings)])
         return await self.sessions.get(self.id)
 
@@ -284,7 +320,7 @@ class LiveSession:
             # If interrupted halfway, the jail would never be closed.
             await run_to_end(self._close(opened, reason))
 
-    async def _close(self, opened: "_Open", reason: str) -> None:
+    async def _close(self, opened: OpenedSandbox, reason: str) -> None:
         snapshot = await opened.close(keep=not opened.lost and not opened.quiet)
         parked = [] if opened.quiet else [SessionParked(snapshot=snapshot, reason=reason)]
         if (await self.log.head(self.id)).ended:
@@ -305,95 +341,6 @@ class LiveSession:
         if not task.cancelled() and (error := task.exception()):
             # The input stays unprocessed. Its effect is found in the log, so it is not repeated.
             logger.warning("session.input_not_noted", session_id=self.id, error=str(error))
-
-
-class _Open:
-    """An open sandbox with its output recorder, terminals and request handler."""
-
-    def __init__(self, live: LiveSession, sandbox: Sandbox, stack: AsyncExitStack) -> None:
-        self.sandbox = sandbox
-        self.lost = False
-        self.quiet = True  # opened only for reads, which neither the log nor the state shows
-        self._recorder = recorder = live.recorder
-        self._stack = stack
-        self.output_recorder = OutputRecorder(
-            lambda events: recorder.append(output=events), recorder.redactor
-        )
-        recorder.take_output = self.output_recorder.take_events
-        self._activity = live.activity
-        self.change_recorder = ChangeRecorder(sandbox.workspace, recorder, live.activity)
-        self.change_watch = ChangeWatch(sandbox.workspace, recorder, live.activity, lambda: live.is_running)
-        recorder.take_changes = self.change_recorder.take_events
-        recorder.on_report = self._note
-        self.terminals = Terminals(
-            sandbox.jail,
-            recorder,
-            self.output_recorder,
-            lambda: count_terminals(live.dependencies.rows, live.id),
-            live.activity,
-            self._take_after_prompt,
-        )
-        self.request_handler = RequestHandler(
-            sandbox,
-            recorder,
-            self.output_recorder,
-            self.terminals,
-            hashing=live.dependencies.hashing,
-        )
-        self._loop = asyncio.get_running_loop()
-        self._pidfd = sandbox.jail.warden_pidfd
-        if self._pidfd >= 0:  # without a jail there is none
-            self._loop.add_reader(self._pidfd, self._lose)
-
-    async def close(self, *, keep: bool) -> int:
-        """Close everything in it. Returns the number of the last snapshot, 0 when there is none."""
-        if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
-        await self.change_watch.close()
-        await self._recorder.settle()
-        snapshot = 0
-        try:
-            await self.terminals.close_all()
-            await self.output_recorder.close()
-            if keep:
-                snapshot = (await self.sandbox.workspace.snapshot("before it is parked")).id
-        except HutchError as error:
-            logger.warning(
-                "session.parked_without_snapshot", session_id=self._recorder.session_id, error=str(error)
-            )
-        finally:
-            await self._stack.aclose()
-            self.change_recorder.close()
-        return snapshot
-
-    async def start(self, recorded: int, *, is_new: bool) -> None:
-        """Record changes of files from now on; `recorded` is the newest snapshot in the log."""
-        await self.change_recorder.start(recorded, is_new=is_new)
-        self.change_watch.start()
-
-    def _take_after_prompt(self, terminal: str) -> None:
-        self.change_watch.take_soon(f"after a command in terminal {terminal}")
-
-    def _note(self, event: Event) -> None:
-        self._activity.note(event)
-        self.change_watch.note(event)
-
-    def _lose(self) -> None:
-        self._loop.remove_reader(self._pidfd)
-        self.lost = True
-        logger.warning("session.jail_lost", session_id=self._recorder.session_id)
-
-
-async def _open(live: LiveSession, session: Session) -> _Open:
-    stack = AsyncExitStack()
-    try:
-        sandbox = await stack.enter_async_context(
-            live.dependencies.callbacks.open_sandbox(session, live.recorder)
-        )
-    except BaseException:
-        await stack.aclose()
-        raise
-    return _Open(live, sandbox, stack)
 
 
 def _kind(submitted: SessionInput) -> str:

@@ -15,7 +15,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Event
 from hutch.domain.redaction import Redactor
 from hutch.domain.stream_redactor import StreamRedactor
-from hutch.sessions.output_stream import Budget, Make, Source, split_text, take_over
+from hutch.sessions.output_log_filter import Budget, Make, Source, split_text, take_over
 
 BATCH_INTERVAL_S = 0.01
 QUIET_DELAY_S = 0.25  # then held output is written, unless it looks like the beginning of a secret
@@ -39,9 +39,12 @@ class OutputRecorder:
         self._turn = asyncio.Lock()
         self._closed = False
 
-    def add(self, key: object, data: bytes, make: Make, *, typed: bool = False) -> None:
-        """Add the next bytes of a stream, of output unless a user has `typed` them."""
-        source = self._sources.pop(key, None) or self._source(make, typed=typed)
+    def add(
+        self, key: object, data: bytes, make: Make, *, typed: bool = False, is_edited: bool = False
+    ) -> None:
+        """Add the next bytes of a stream, of output unless a user has `typed` them. `is_edited`: a user types
+        them, or a terminal shows what users type."""
+        source = self._sources.pop(key, None) or self._source(make, typed=typed, is_edited=is_edited)
         self._sources[key] = source  # streams are forgotten in the order of their last output
         source.make, source.ended = make, False
         if source.over or len(data) > source.budget.current():
@@ -62,15 +65,9 @@ class OutputRecorder:
         if (source := self._sources.get(key)) is not None:
             self._taken += self._events(source, quiet=True)
 
-    def continue_after(self, key: object, end: bytes, lost_bytes: int, make: Make) -> None:
-        """Start a stream after lost bytes. `end` is the last of these, and is not shown."""
-        source = self._sources[key] = self._source(make)
-        source.clean.continue_after(end.decode(errors="replace"))
-        source.skipped = lost_bytes
-
     def change(self, key: object, make: Make) -> None:
-        """Make other events of a stream's later output. What it holds is written as before, except for what
-        looks like the beginning of a secret."""
+        """Make other events of a stream's later output. Its buffer is written as before, except for text
+        that may be the beginning of a secret."""
         self.settle(key)
         if (source := self._sources.get(key)) is not None:
             source.make = make
@@ -106,8 +103,9 @@ class OutputRecorder:
             self.end(key)
         await self.flush()
 
-    def _source(self, make: Make, *, typed: bool = False) -> Source:
-        return Source(make, StreamRedactor(self._redactor), self._typed_budget if typed else self._budget)
+    def _source(self, make: Make, *, typed: bool, is_edited: bool) -> Source:
+        clean = StreamRedactor(self._redactor, is_edited=is_edited)
+        return Source(make, clean, self._typed_budget if typed else self._budget)
 
     def _soon(self) -> None:
         self._has_output.set()

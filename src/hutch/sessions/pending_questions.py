@@ -56,11 +56,11 @@ class Waits:
         if submitted := self._used.pop(call_id, None):
             await self.taken(submitted)
 
-    async def question(self, text: str, call_id: str = "") -> str:
+    async def question(self, text: str, call_id: str = "", choices: Sequence[str] = ()) -> str:
         """Wait for a user's answer. A question that was open before a restart keeps its id, so answers that
         arrived in the meantime belong to it."""
         call_id = call_id or f"ask_{new_input_id().partition('_')[2]}"
-        await self.append([QuestionAsked(call_id=call_id, text=text)])
+        await self.append([QuestionAsked(call_id=call_id, text=text, choices=tuple(choices))])
         submitted, reply = await self._wait(call_id)
         answer = reply.text if isinstance(reply, Answer) else "(no answer)"
         answered = QuestionAnswered(

@@ -6,35 +6,42 @@ The log records each change, and the user who requested it, before the request i
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import structlog
 
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
-from hutch.domain.author import Actor, acting, current_actor
+from hutch.agent.tools.similar_paths import similar_paths
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
+from hutch.domain.event_author import Actor, acting, current_actor
 from hutch.domain.events import CommandSignalled, Event, ShellPrinted
 from hutch.domain.redaction import redacted_excerpt
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import StreamName
+from hutch.jail.limits.limit_hits import size
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
-from hutch.jail.shell.background import PRECEDING_BYTES, BackgroundCommand
-from hutch.jail.shell.command_result import LostOutput, Result
+from hutch.jail.shell.background_commands import PRECEDING_BYTES, BackgroundCommand
+from hutch.jail.shell.command_result import Result
 from hutch.sessions import requests
+from hutch.sessions.agent_terminals import AgentTerminals
+from hutch.sessions.file_tools_for_users import use_tool
 from hutch.sessions.listening_ports import listening
+from hutch.sessions.output_log_filter import Make
 from hutch.sessions.output_recorder import OutputRecorder
-from hutch.sessions.output_stream import Make
+from hutch.sessions.program_runner import ProgramRunner
 from hutch.sessions.response_redaction import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
+from hutch.sessions.user_tests import UserTests
 from hutch.snapshots.storage import Snapshot
 from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
 from hutch.workspace.cross_line_secrets import hide_across_lines
-from hutch.workspace.diff_pages import find_differences
-from hutch.workspace.files.files import PathStatus
-from hutch.workspace.search import hide_secrets
+from hutch.workspace.files.files import CheckPath, PathStatus
+from hutch.workspace.hidden_files import HiddenFiles, SearchCheck, hide_secrets
+from hutch.workspace.snapshot_comparison import find_differences
 
 AGENTS_SHELL = "agent"
 STREAMS: tuple[StreamName, ...] = ("stdout", "stderr")
@@ -51,6 +58,7 @@ class RequestHandler:
         recorder: Recorder,
         output_recorder: OutputRecorder,
         terminals: Terminals,
+        tests: UserTests,
         *,
         hashing: asyncio.Semaphore,
     ) -> None:
@@ -60,11 +68,22 @@ class RequestHandler:
         self._recorder = recorder
         self._redactor = recorder.redactor
         self._output_recorder = output_recorder
+        self._programs = ProgramRunner(sandbox, recorder, self.open_output)
         self._terminals = terminals
+        self.agent_terminals = AgentTerminals(terminals, recorder.redactor)
+        self._tests = tests
 
-    async def answer(self, request: requests.Request[Any], *, by: str) -> Any:
+    async def answer(self, request: requests.Request[Any], *, by: str, check: CheckPath | None = None) -> Any:
+        """Answer a request. `check` raises for paths that the user may not change."""
         with acting(Actor(by, "request")):
-            found = await self._answer(request, by=by)
+            try:
+                found = await self._answer(request, by=by, check=check)
+            except NotFound as error:
+                match request:
+                    case requests.ReadFile(path) | requests.StatFile(path) | requests.EditFile(path):
+                        near = await similar_paths(path, self._sandbox.workspace)
+                        raise NotFound(f"{error} {near}".rstrip()) from None
+                raise
         return await asyncio.to_thread(redacted, found, self._redactor) if is_text(found) else found
 
     async def _stat(self, path: str) -> PathStatus:
@@ -76,7 +95,7 @@ class RequestHandler:
         async with self._hashing_here, self._hashing:
             return await self._sandbox.workspace.stat(path, hashed=True)
 
-    async def _answer(self, request: requests.Request[Any], *, by: str) -> Any:
+    async def _answer(self, request: requests.Request[Any], *, by: str, check: CheckPath | None) -> Any:
         """Answer requests about files; pass on all others."""
         workspace, jail = self._sandbox.workspace, self._sandbox.jail
         match request:
@@ -98,9 +117,10 @@ class RequestHandler:
             case requests.MakeDirectory(path):
                 return await self._record_changes(await workspace.make_directory(path))
             case requests.MoveFile(path, to, replaces):
-                return await self._record_changes(await workspace.move(path, to, replace=replaces))
+                moved = await workspace.move(path, to, replace=replaces, check=check)
+                return await self._record_changes(moved)
             case requests.DeleteFile(path):
-                return await self._record_changes(await workspace.delete(path))
+                return await self._record_changes(await workspace.delete(path, check=check))
             case requests.EditFile(path, edits, if_hash):
                 edited = await workspace.edit(path, edits, if_hash=if_hash)
                 await self._record_changes(edited.changes)
@@ -110,24 +130,30 @@ class RequestHandler:
                 await self._record_changes(edited.changes)
                 return edited
             case requests.SearchFiles(query, read_only):
-                mask = self._redactor.mask
+                mask, left_out = self._redactor.mask, _left_out(check)
                 if read_only:
-                    return await workspace.grep(jail, query, mask=mask)
-                found = await workspace.grep(jail, query)
+                    return await workspace.grep(jail, query, hidden=hide_secrets(mask, left_out), mask=mask)
+                found = await workspace.grep(jail, query, hidden=left_out)
                 tree = workspace.mount.directory
                 return replace(found, lines=await workspace.work(hide_across_lines, tree, found.lines, mask))
-            case requests.FindFiles(pattern, path, limit, offset, read_only):
+            case requests.FindFiles(pattern, path, limit, offset, read_only, directories):
                 hidden = hide_secrets(self._redactor.mask) if read_only else None
-                return await workspace.glob(
-                    jail, pattern, path=path, limit=limit, offset=offset, hidden=hidden
-                )
+                find = partial(workspace.glob, jail, pattern, path=path, directories=directories)
+                return await find(limit=limit, offset=offset, hidden=hidden)
+            case requests.ReadWithTool() | requests.ChangeWithTool():
+                used = await use_tool(self._sandbox, self._redactor, request, _left_out(check))
+                if used.changes:
+                    await self._record_changes(used.changes)
+                return used.answer
         return await self._answer_processes(request, by=by)
 
     async def _answer_processes(self, request: requests.Request[Any], *, by: str) -> Any:
-        """Answer requests about commands, terminals and ports; pass on all others."""
+        """Answer requests about commands, terminals, ports and tests; pass on all others."""
         match request:
             case requests.RunCommand():
                 return await self._run(request)
+            case requests.RunProgram():
+                return await self._programs.run(request)
             case requests.ListCommands():
                 await self._try_to_record()
                 return [self._state(each) for each in self._sandbox.shells.background]
@@ -141,10 +167,18 @@ class RequestHandler:
             case requests.ListTerminals():
                 return self._terminals.list()
             case requests.CloseTerminal(id):
-                await self._terminals.close(id)
+                await self._terminals.close(id, by=by)
                 return await self._record(done=f"The terminal {id} was closed")
             case requests.ListPorts():
                 return await listening(self._sandbox.jail)
+            case requests.StartTests():
+                return await self._tests.begin(request, by=by)
+            case requests.CancelTests(id):
+                return await self._tests.cancel(id)
+            case requests.WaitForTests(id, timeout_s):
+                return await self._tests.wait(id, timeout_s)
+            case requests.StopWatchingTests():
+                return self._tests.stop_watching()
         return await self._snapshots(request)
 
     async def _snapshots(self, request: requests.Request[Any]) -> Any:
@@ -167,9 +201,16 @@ class RequestHandler:
                 return before
             case requests.ReadSnapshotFile(number, path, start, length):
                 return await workspace.read_snapshot(number, path, start, length)
-            case requests.Diff(old, new, path, cursor, limit, read_only):
+            case requests.Diff(old, new, path, cursor, limit, read_only, ignored):
                 return await find_differences(
-                    workspace, old, new, path=path, cursor=cursor, limit=limit, binary=not read_only
+                    workspace,
+                    old,
+                    new,
+                    path=path,
+                    cursor=cursor,
+                    limit=limit,
+                    binary=not read_only,
+                    ignored=ignored,
                 )
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
@@ -185,7 +226,7 @@ class RequestHandler:
         time; then pass `reason`."""
         why = printable(self._redactor.redact(reason)) if reason else clean_reason(taken, self._redactor)
         done = done or f"Snapshot {taken.id} was taken"
-        await self._record([self._recorder.snapshot_taken(taken, why)], done=done)
+        await self._record([self._recorder.snapshot_taken(taken, why, by=current_actor().by)], done=done)
         return taken
 
     async def _record(self, events: Sequence[Event] = (), *, done: str) -> None:
@@ -225,10 +266,8 @@ class RequestHandler:
             timeout_s=request.timeout_s,
             yield_s=request.yield_s,
             on_output=output.add,
-            on_lost=output.omit,
             on_end=output.end,
         )
-        output.set_background_id(result.id)
         await self._record(done="The command was started" if result.running else "The command was run")
         if len(result.stdout_output) + len(result.stderr_output) <= INLINE_REDACTION_BYTES:
             return self._result(result)
@@ -257,7 +296,7 @@ class RequestHandler:
             cwd=self._redactor.redact(result.cwd),
             truncated=result.truncated,
             duration_s=round(result.duration_s, 6),
-            note=result.note,
+            note=_limit_and_note(result, self._sandbox.jail.policy.limits.output_bytes),
         )
 
     def _read(self, id: str, offset: int) -> requests.CommandOutput:
@@ -290,6 +329,13 @@ class RequestHandler:
         )
 
 
+def _limit_and_note(result: Result, output_bytes: int) -> str:
+    limit = f"The limit {result.limit_hit} was hit." if result.limit_hit else ""
+    most = f"The output is longer than output_bytes ({size(output_bytes)}); its middle is omitted."
+    cut = most if result.truncated else ""
+    return " ".join(filter(None, (limit, cut, result.note)))
+
+
 class ShellOutput:
     """Records the output of one command in the log, apart from the output of others."""
 
@@ -301,10 +347,6 @@ class ShellOutput:
 
     def add(self, stream: StreamName, data: bytes) -> None:
         self._output_recorder.add((self, stream), data, self._make(stream))
-
-    def omit(self, stream: StreamName, lost: LostOutput) -> None:
-        """Record that the shell dropped output of the command before the first that it delivered."""
-        self._output_recorder.continue_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
 
     def _make(self, stream: StreamName) -> Make:
         background_id = self._background_id
@@ -321,14 +363,16 @@ class ShellOutput:
 
         return make
 
-    def end(self) -> None:
-        """Note that the command has printed its last output."""
+    def end(self, continues_as: str | None) -> None:
+        """Note the id of the command's later output; None when there will be none."""
         for stream in STREAMS:
-            self._output_recorder.end((self, stream))
-
-    def set_background_id(self, id: str | None) -> None:
-        """Note that the command continues in the background under this id, unless it is None."""
-        self._background_id = id
-        if id is not None:
-            for stream in STREAMS:
+            if continues_as is None:
+                self._output_recorder.end((self, stream))
+            else:
+                self._background_id = continues_as
                 self._output_recorder.change((self, stream), self._make(stream))
+
+
+def _left_out(check: CheckPath | None) -> HiddenFiles | None:
+    """The files that a search must leave out."""
+    return check.hidden if isinstance(check, SearchCheck) else None

@@ -12,11 +12,11 @@ from hutch.domain.inputs import Redo, Undo
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
-from hutch.workspace.diff_pages import Difference
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import Bytes
 from hutch.workspace.search import GlobResult, GrepQuery, GrepResult
+from hutch.workspace.snapshot_comparison import Difference
 
 T = TypeVar("T")
 TerminalProgram = Literal["bash", "sh", "zsh"]
@@ -111,6 +111,36 @@ class FindFiles(Request[GlobResult]):
     limit: int = 200
     offset: int = 0
     read_only: bool = False  # the caller may not write: paths with secrets are no match
+    directories: bool = False  # find directories instead of files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """The result of one of the agent's tools."""
+
+    text: str  # for a model
+    ok: bool
+    data: Mapping[str, Any]  # the same for programs
+    image: str = ""  # Base64
+    media_type: str = ""  # of the image
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWithTool(Request[ToolAnswer]):
+    """Use a tool of the agent that changes nothing: read, list or search files."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    read_only: bool = False  # the caller may not write: nothing may confirm a guess of a secret
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWithTool(Changing[ToolAnswer]):
+    """Use a tool of the agent that changes files."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    if_hash: str | None = None  # only if the file still has that hash
 
 
 # --- snapshots ---
@@ -149,6 +179,7 @@ class Diff(Request[Difference]):
     cursor: str = ""
     limit: int = 1000
     read_only: bool = False  # the caller may not write: a binary patch could hide secrets
+    ignored: bool = False  # compare the files that git ignores instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +201,7 @@ class CheckUndo(Request[None]):
     resolves: bool = False  # the caller has decided what happens to changes of others
 
     @property
-    def asked(self) -> Undo | Redo:
+    def input(self) -> Undo | Redo:
         return Redo() if self.is_redo else Undo(step=self.step)
 
 
@@ -200,6 +231,16 @@ class RunCommand(Changing[CommandResult]):
     shell: str = "main"
     timeout_s: float | None = None
     yield_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgram(Changing[CommandResult]):
+    """Run one program without a shell: nothing in its arguments is interpreted."""
+
+    argv: tuple[str, ...]
+    cwd: str = ""  # below the workspace, or absolute in the jail
+    stdin: bytes = b""
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +280,40 @@ class ReadCommand(Request[CommandOutput]):
 class SignalCommand(Changing[None]):
     id: str
     signal: int = 15
+
+
+# --- tests ---
+
+
+@dataclass(frozen=True, slots=True)
+class StartTests(Changing[str]):
+    """Start a test run; answered with its id. With `watch`, it is repeated after each change."""
+
+    files: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    failed: bool = False
+    timeout_s: float | None = None
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTests(Changing[None]):
+    """Stop a running test run. The results until then are recorded."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForTests(Request[None]):
+    """Wait for the end of a test run, or for `timeout_s`."""
+
+    id: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopWatchingTests(Changing[bool]):
+    """Repeat no test run after changes any more; answered with whether one was repeated."""
 
 
 # --- terminals ---

@@ -15,18 +15,18 @@ from hutch.edit.file_change import FileChange
 from hutch.snapshots.comparison import Change
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
-from hutch.workspace.diff_pages import Difference
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Entry, Page
 from hutch.workspace.files.partial_read import Bytes
 from hutch.workspace.match_redaction import Line, redact_lines
 from hutch.workspace.search import GlobResult, GrepResult
+from hutch.workspace.snapshot_comparison import Difference
 
 WITH_TEXT = (Page, PathStatus, GrepResult, GlobResult, Difference, EditResult, Snapshot)
 
 
 def is_text(found: object) -> bool:
-    """Whether an answer contains paths or texts of files."""
+    """True if an answer contains paths or texts of files."""
     return isinstance(found, WITH_TEXT) or (
         isinstance(found, list | tuple) and any(isinstance(each, FileChange | Snapshot) for each in found)
     )

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from hutch.agent.testing.repository_tests import DEFAULT_OPTIONS, SuiteOptions
+from hutch.domain.session import Session
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.shells import Shells
+from hutch.jail.shell.shared_shells import Shells
 from hutch.workspace.workspace import Workspace
 
 
@@ -14,3 +16,9 @@ class Sandbox:
     workspace: Workspace
     jail: Jailed
     shells: Shells
+    allowed_commands: tuple[str, ...] = ()  # programs that `exec` may run; empty: all
+    suite_options: SuiteOptions = DEFAULT_OPTIONS  # how the settings say that it is tested
+
+    def suites_of(self, session: Session) -> SuiteOptions:
+        """How the tests of a session are run: with its own command, if it has one."""
+        return self.suite_options.with_command(session.delivery.tests)

@@ -3,8 +3,8 @@
 import codecs
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from hutch.domain.events import CommandEnded, CommandStarted
 from hutch.sessions.terminal_marks import Mark
@@ -48,7 +48,8 @@ class TypedLine:
         if char in "\x08\x7f":
             del self._chars[-1:]
         elif char == "\x17":  # Ctrl-W
-            self._chars = list("".join(self._chars).rstrip().rpartition(" ")[0])
+            line = "".join(self._chars).rstrip()
+            self._chars = list(line[: line.rfind(" ") + 1])
         elif char.isprintable() and len(self._chars) < MAX_LINE_CHARS:
             self._chars.append(char)
         else:
@@ -99,11 +100,17 @@ class TerminalCommands:
         self._at = 0  # the output so far
         self._waiting: deque[_Entered] = deque(maxlen=MAX_LINES)  # for output that was printed before
         self._entered: deque[_Entered] = deque(maxlen=MAX_LINES)  # not seen as commands so far
-        self._by = ""
+        self.last_typist = ""
+        self.last_author = ""  # of a command
+
+    @property
+    def is_running(self) -> bool:
+        """True from the start of a command to its end."""
+        return self._running is not None
 
     def type(self, data: bytes, by: str, at: int) -> None:
         """Note text that a user types when the terminal has printed `at` bytes."""
-        self._by = by
+        self.last_typist = by
         self._waiting.extend(_Entered(at, line, by) for line in self._line.add(data))
         self._process(self._at)
 
@@ -111,13 +118,13 @@ class TerminalCommands:
         """Note the next mark of the shell."""
         self._process(mark.at - 1)
         if mark.kind == "continued":
-            self._is_continued = True
+            self._continue()
         elif mark.kind == "start":
             self._end(None)  # its own mark is missing: the user has replaced the shell's prompt commands
             self._is_at_prompt = False
             entered = self._take_line(mark)
             command = mark.command if mark.is_certain else _resolve(mark.command, entered)
-            self._start(command, entered.by if entered else self._by)
+            self._start(command, entered.by if entered else self.last_typist)
         else:
             self._prompt(mark)
 
@@ -138,12 +145,36 @@ class TerminalCommands:
 
     def _prompt(self, mark: Mark) -> None:
         was_silent = self._is_at_prompt and not mark.reports_starts and mark.exit_code != INTERRUPTED
-        if was_silent and self._running is None and self._entered:  # a line that was typed before the prompt
-            entered = self._entered.popleft()
-            self._start(_shown(entered.line), entered.by, since=self._prompted_at)
+        if was_silent:
+            self._start_typed_ahead()
         self._end(mark.exit_code)
         self._cwd, self._reports_starts, self._prompt_end = mark.cwd, mark.reports_starts, mark.at
         self._is_at_prompt, self._is_continued, self._prompted_at = True, False, time.monotonic()
+
+    def _start_typed_ahead(self) -> None:
+        """Start a command with a line that was typed before the prompt, for a shell that cannot report it."""
+        if self._running is None and self._entered:
+            by = _common_author(self._entered)
+            line = _shown(self._entered.popleft().line)
+            if line.strip():
+                self._start(line, by, since=self._prompted_at)
+
+    def _continue(self) -> None:
+        """Note that the shell waits for the next line of a command. It may have been typed already."""
+        if self._reports_starts is False:
+            if self._is_at_prompt:
+                self._start_typed_ahead()
+                self._is_at_prompt = False
+            if self._running is not None and self._entered:
+                self._add_line(self._entered.popleft())
+                return
+        self._is_continued = True
+
+    def _add_line(self, entered: _Entered) -> None:
+        assert self._running is not None
+        event = self._running.event
+        command = f"{event.command}\n{_shown(entered.line)}"
+        self._running.event = event.model_copy(update={"command": command})
 
     def _enter(self, entered: _Entered) -> bool:
         """Start or continue a command with a line, for a shell that cannot report it. False if the line is
@@ -157,27 +188,33 @@ class TerminalCommands:
             return True
         if self._is_continued and self._running is not None:
             self._is_continued = False
-            event = self._running.event
-            self._running.event = event.model_copy(update={"command": f"{event.command}\n{line}"})
+            self._add_line(entered)
             return True
-        return not line.strip()
+        return False
 
     def _take_line(self, mark: Mark) -> _Entered | None:
         """The line that started a command: the first that fits, else the last; of those typed since the
-        prompt, if there are any. Lines typed before may have been for a program."""
+        prompt, if there are any. Lines typed before may have been read by a program, so it has an author only
+        if all that it may be have the same."""
         lines = list(self._entered)
-        recent = [entered for entered in lines if entered.at >= self._prompt_end] or lines
-        fits = [entered for entered in recent if mark.is_certain and _fits(entered.line, mark.command)]
-        if not recent:
+        recent = [entered for entered in lines if entered.at >= self._prompt_end]
+        candidates = recent or lines
+        fits = [entered for entered in candidates if mark.is_certain and _fits(entered.line, mark.command)]
+        if not candidates:
             return None
-        taken = fits[0] if fits else recent[-1]
+        taken = fits[0] if fits else candidates[-1]
         while self._entered.popleft() is not taken:
             pass
-        return taken
+        if fits and recent:
+            return taken
+        # A line of which only the beginning is known may be any that begins so.
+        possible = [entered for entered in candidates if entered in fits or not entered.line.whole]
+        return replace(taken, by=_common_author(possible if fits else candidates))
 
     def _start(self, command: str, by: str, since: float | None = None) -> None:
         event = CommandStarted(terminal=self._terminal, command=command, cwd=self._cwd, by=by)
         self._running = _Running(event, time.monotonic() if since is None else since)
+        self.last_author = by
         self._started(event)
 
     def _end(self, exit_code: int | None) -> None:
@@ -193,6 +230,12 @@ class TerminalCommands:
                     by=running.event.by,
                 )
             )
+
+
+def _common_author(lines: Iterable[_Entered]) -> str:
+    """The author of all these lines; "" when they have several."""
+    authors = {entered.by for entered in lines}
+    return authors.pop() if len(authors) == 1 else ""
 
 
 def _shown(line: Line) -> str:

@@ -7,7 +7,7 @@ not the text.
 import termios
 
 from hutch.domain.events import Event, TerminalTyped
-from hutch.jail.terminal import Terminal
+from hutch.jail.shared_terminal import Terminal
 from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.terminal_commands import TerminalCommands
 
@@ -28,7 +28,7 @@ class TerminalInput:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether a program reads lines without showing them. Ask before writing: the program may change this
+        """True if a program reads lines without showing them. Ask before writing: the program may change this
         when it gets the line."""
         try:
             modes = termios.tcgetattr(self._terminal.fd)[LOCAL_MODES]
@@ -52,7 +52,7 @@ class TerminalInput:
             data = b"*" * sum(byte & 0xC0 != 0x80 for byte in data)  # one for each character
         else:
             self._commands.type(data, by, self._terminal.seq)
-        self._output_recorder.add(key, data, make, typed=True)
+        self._output_recorder.add(key, data, make, typed=True, is_edited=True)
 
     def settle(self) -> None:
         """Place the text so far before everything that is recorded later."""

@@ -1,4 +1,4 @@
-"""Finds the marks of a shell in the output of its terminal: see `jail/shell_marks.py`.
+"""Finds the marks of a shell in the output of its terminal: see `jail/shell_prompt_marks.py`.
 
 The output is hostile. A mark without the terminal's key is output like any other, so a program cannot report
 a command that nobody typed. The shell's marks are removed from what is recorded, and so are marks around a

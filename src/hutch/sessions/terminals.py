@@ -1,18 +1,19 @@
 """The terminals of a session: they have many viewers, are recorded in the log, and end with their jail.
 
 The log gets the output, the text that users type, and each command with the user who typed it: the shell
-marks its commands in the output (`jail/shell_marks.py`).
+marks its commands in the output (`jail/shell_prompt_marks.py`).
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import structlog
 
 from hutch.agent.session_recorder import Recorder, redact_event
-from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
+from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
+from hutch.domain.event_author import AGENT
 from hutch.domain.events import (
     CommandEnded,
     CommandStarted,
@@ -24,149 +25,29 @@ from hutch.domain.events import (
     TerminalPrinted,
     TerminalResized,
 )
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
+from hutch.jail.command_process import Command
 from hutch.jail.interface import Size
 from hutch.jail.leftover_jobs import JobWatch
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell_marks import marked_program
-from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
-from hutch.sessions.activity import Activity
+from hutch.jail.shared_terminal import start_terminal
+from hutch.jail.shell_prompt_marks import marked_program
+from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.requests import TerminalProgram, TerminalState
 from hutch.sessions.terminal_commands import TerminalCommands
 from hutch.sessions.terminal_input import TerminalInput
 from hutch.sessions.terminal_marks import Mark, MarkParser
-from hutch.sessions.terminal_masking import MaskedReader, first_masked
+from hutch.sessions.terminal_masking import KeyMask, MaskedReader, first_masked
+from hutch.sessions.terminal_viewer import Held, TerminalViewer, checked_size
 
 PROGRAMS: dict[TerminalProgram, str] = {"bash": "/bin/bash", "sh": "/bin/sh", "zsh": "zsh"}
 MAX_TERMINALS = 16
-MAX_SIDE = 1000  # rows or columns
 UNWATCHED_DELAY_S = 0.02  # between two reads of a terminal without viewers
 MIN_JOBS_INTERVAL_S = 0.05  # between two checks of a terminal's processes: output may come very often
 # The end of a shell's output when it waits for a command; colours and marks may follow it.
 PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z]|\x1b\]133;[A-Za-z0-9;]*(?:\x07|\x1b\\))*$")
 logger = structlog.get_logger()
-
-
-class Held:
-    """A terminal and its state."""
-
-    def __init__(
-        self,
-        id: str,
-        terminal: Terminal,
-        size: Size,
-        input: TerminalInput,
-        commands: TerminalCommands,
-        by: str,
-    ) -> None:
-        self.id = id
-        self.by = by
-        self.terminal = terminal
-        self.size = size
-        self.input = input
-        self.commands = commands
-        self.viewers = 0
-        self.exit_code: int | None = None
-        self.is_marked = False  # the shell marks its prompts
-        self.recording: asyncio.Task[None] | None = None
-        self.jobs: JobWatch | None = None
-
-    def end_watch(self) -> None:
-        """Note that its program and all processes of that have ended."""
-        if self.jobs is not None:
-            self.jobs.end()
-
-    def check_jobs(self) -> None:
-        if self.jobs is not None:
-            self.jobs.check()
-
-    def state(self) -> TerminalState:
-        return TerminalState(
-            self.id,
-            self.size.columns,
-            self.size.rows,
-            self.viewers,
-            self.terminal.seq,
-            self.terminal.ended,
-            self.exit_code,
-        )
-
-
-class TerminalViewer:
-    """One viewer of a terminal; see `Viewer` in the interface."""
-
-    def __init__(
-        self,
-        held: Held,
-        reader: TerminalReader,
-        shown: MaskedReader,
-        resized: Callable[[Held, Size], None],
-        recorder: Recorder,
-        by: str,
-        typed: Callable[[Held, str], None],
-    ) -> None:
-        self._by = by
-        self._held = held
-        self._reader = reader
-        self._shown = shown
-        self._resized = resized
-        self._recorder = recorder
-        self._typed = typed
-        self.missed_bytes = reader.missed_bytes
-
-    @property
-    def seq(self) -> int:
-        return self._reader.seq
-
-    @property
-    def terminal(self) -> Terminal:
-        """The terminal itself, for a viewer in the same process."""
-        return self._held.terminal
-
-    def detach(self) -> None:
-        """End the iteration."""
-        self._reader.detach()
-
-    def __aiter__(self) -> AsyncIterator[tuple[int, bytes]]:
-        return self._shown
-
-    def mask(self, masked: bool) -> None:
-        self._shown.masked = masked
-
-    def acknowledge(self, count: int) -> None:
-        self._reader.acknowledge(count)
-
-    async def write(self, data: bytes) -> None:
-        if not self._recorder.admits:  # its output could not be recorded
-            await self._recorder.admit()
-        self._typed(self._held, self._by)
-        input = self._held.input
-        # Before it is written: the program may answer at once.
-        input.record(data, self._by, hidden=input.is_hidden)
-        await self._held.terminal.write(data)
-
-    def write_some(self, data: bytes) -> int:
-        if not self._recorder.admits:
-            return 0
-        self._typed(self._held, self._by)
-        input = self._held.input
-        hidden = input.is_hidden
-        count = self._held.terminal.write_some(data)
-        if count:
-            input.record(data[:count], self._by, hidden=hidden)
-        return count
-
-    def resize(self, columns: int, rows: int) -> None:
-        self._resized(self._held, _size(columns, rows))
-
-    @property
-    def blocking_s(self) -> float:
-        return self._reader.blocking_s
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._held.exit_code
 
 
 class Terminals:
@@ -193,8 +74,14 @@ class Terminals:
         self._recordings: set[asyncio.Future[object]] = set()
 
     @property
-    def watched(self) -> bool:
-        return any(held.viewers for held in self._held.values())
+    def used(self) -> bool:
+        """True while somebody watches one, or a program runs in one."""
+        return any(held.viewers or held.is_working for held in self._held.values())
+
+    def commands(self, id: str) -> "list[Command]":
+        """The program of a terminal as a command of the jail; empty when it is closed."""
+        held = self._held.get(id)
+        return held.terminal.commands if held is not None else []
 
     def list(self) -> "list[TerminalState]":
         return [held.state() for held in self._held.values()]
@@ -208,7 +95,7 @@ class Terminals:
         env: Mapping[str, str] | None = None,
         program: TerminalProgram = "bash",
     ) -> TerminalState:
-        size = _size(columns, rows)
+        size = checked_size(columns, rows)
         shell = marked_program(PROGRAMS[program], unsafe=self._jail.unsafe, environment=env)
         if len(self._held) >= MAX_TERMINALS:
             raise LimitReached(
@@ -225,17 +112,17 @@ class Terminals:
                 descriptor_3=f"{shell.key}\n".encode(),
             )
         except BaseException:
-            self._record_soon(TerminalEnded(terminal=id))
+            self._record_soon(TerminalEnded(terminal=id, by=by))
             raise
         commands = TerminalCommands(id, self._command_started, self._command_ended)
         input = TerminalInput(id, terminal, commands, self._output_recorder)
-        held = self._held[id] = Held(id, terminal, size, input, commands, by)
+        held = self._held[id] = Held(id, terminal, size, input, commands, by, shell.key)
         held.jobs = JobWatch(
             lambda: terminal.has_jobs,
-            lambda found: self._record_soon(JobsDetached(terminal=id) if found else JobsEnded(terminal=id)),
+            lambda found: self._note_jobs(held, found),
             min_interval_s=MIN_JOBS_INTERVAL_S,
         )
-        held.recording = asyncio.ensure_future(self._record(held, MarkParser(shell.key)))
+        held.recording = asyncio.ensure_future(self._record(held))
         return held.state()
 
     async def _new_id(self) -> str:
@@ -247,20 +134,21 @@ class Terminals:
     async def watch(
         self, id: str, resume: int | None, *, masked: bool = True, by: str = ""
     ) -> AsyncIterator[TerminalViewer]:
-        held = self._get(id)
+        held = self.get(id)
         reader = held.terminal.attach(first_masked(held.terminal, resume) if masked else resume)
-        shown = MaskedReader(held.terminal, reader, self._recorder.redactor)
+        shown = MaskedReader(held.terminal, reader, self._recorder.redactor, KeyMask(held.key))
         shown.masked = masked
         reader.missed_bytes = 0 if resume is None else reader.seq - resume
         held.viewers += 1
+        viewer = TerminalViewer(held, reader, shown, self._resize, self._recorder, by, self._note_typing)
         try:
-            yield TerminalViewer(held, reader, shown, self._resize, self._recorder, by, self._note_typing)
+            yield viewer
         finally:
             held.viewers -= 1
-            reader.detach()
+            viewer.detach()
 
-    async def close(self, id: str) -> None:
-        await self._end(self._get(id))
+    async def close(self, id: str, *, by: str) -> None:
+        await self._end(self.get(id), by=by)
 
     async def close_all(self) -> None:
         for held in list(self._held.values()):
@@ -268,21 +156,37 @@ class Terminals:
         if self._recordings:
             await asyncio.wait(self._recordings)
 
-    def _get(self, id: str) -> Held:
+    def all(self) -> "Sequence[Held]":
+        return tuple(self._held.values())
+
+    async def type_as(self, held: Held, data: bytes, by: str) -> int:
+        """Type as much as the program takes now; returns the number of bytes."""
+        if not self._recorder.admits:
+            await self._recorder.admit()
+        self._note_typing(held, by)
+        hidden = held.input.is_hidden
+        count = held.terminal.write_some(data)
+        if count:
+            held.input.record(data[:count], by, hidden=hidden)
+        return count
+
+    def get(self, id: str) -> Held:
         held = self._held.get(id)
         if held is None:
             raise NotFound(f"There is no terminal {echo(id, 40)} in this session.")
         return held
 
-    def _resize(self, held: Held, size: Size) -> None:
+    def _resize(self, held: Held, size: Size, by: str) -> None:
         if held.terminal.ended:
             raise Conflict(f"The program of terminal {held.id} has ended.")
         held.terminal.resize(size)
         held.size = size
-        self._record_soon(TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows))
+        self._record_soon(TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows, by=by))
 
     def _note_typing(self, held: Held, by: str) -> None:
         """Note work from before the text is written: the mark of a command may come after its changes."""
+        if by != AGENT:
+            held.typing.note_person(by)
         self._activity.typed(held.id, by or held.by)
 
     def _record_soon(self, event: Event) -> None:
@@ -290,6 +194,11 @@ class Terminals:
         recording: asyncio.Future[object] = asyncio.ensure_future(self._record_event(event))
         self._recordings.add(recording)
         recording.add_done_callback(self._recordings.discard)
+
+    def _note_jobs(self, held: Held, found: bool) -> None:
+        held.has_jobs = found
+        left = JobsDetached(terminal=held.id, by=held.commands.last_author)
+        self._record_soon(left if found else JobsEnded(terminal=held.id))
 
     async def _record_event(self, event: Event) -> object:
         try:
@@ -318,8 +227,9 @@ class Terminals:
         self._held[event.terminal].input.settle()
         self._output_recorder.add_event(_key(event.terminal), redact_event(event, self._recorder.redactor))
 
-    async def _record(self, held: Held, parser: MarkParser) -> None:
+    async def _record(self, held: Held) -> None:
         """Watch a terminal for the log, until its program ends."""
+        parser, mask = MarkParser(held.key), KeyMask(held.key)
         reader = held.terminal.attach(0)
         key = _key(held.id)
 
@@ -336,8 +246,8 @@ class Terminals:
                         if part.kind == "prompt":
                             held.is_marked = True
                             self._prompted(held)
-                    else:
-                        self._output_recorder.add(key, part, make)
+                    elif shown := mask.feed(part):
+                        self._output_recorder.add(key, shown, make, is_edited=True)
                 held.commands.advance(seq + len(data))
                 if not held.viewers:
                     # Unwatched output must not keep the host busy.
@@ -345,21 +255,24 @@ class Terminals:
                 reader.acknowledge(len(data))
         finally:
             reader.detach()
-            if rest := parser.end():
-                self._output_recorder.add(key, rest, make)
+            if rest := mask.feed(parser.end()) + mask.end():
+                self._output_recorder.add(key, rest, make, is_edited=True)
             self._output_recorder.end(key)
             held.input.end()
         with suppress(HutchError):
             held.exit_code = (await held.terminal.wait()).code
         held.commands.close(held.exit_code)
         self._prompted(held)
-        await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
+        # A program that ends by itself does so because of what was typed, as far as is known.
+        by = held.commands.last_typist if held.closed_by is None else held.closed_by
+        await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code, by=by))
         if self._held.get(held.id) is held and not held.viewers:
             del self._held[held.id]
             await held.terminal.close()
             held.end_watch()
 
-    async def _end(self, held: Held) -> None:
+    async def _end(self, held: Held, *, by: str = "") -> None:
+        held.closed_by = by
         await held.terminal.close()
         if held.recording is not None:
             await asyncio.wait([held.recording])
@@ -369,9 +282,3 @@ class Terminals:
 
 def _key(terminal: str) -> object:
     return ("terminal", terminal)
-
-
-def _size(columns: int, rows: int) -> Size:
-    if not (0 < columns <= MAX_SIDE and 0 < rows <= MAX_SIDE):
-        raise BadRequest(f"{columns}x{rows} is not a terminal size. Give 1 to {MAX_SIDE} columns and rows.")
-    return Size(rows=rows, columns=columns)

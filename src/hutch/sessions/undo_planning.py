@@ -2,12 +2,14 @@
 
 The changes are reversed from the newest to the oldest. If a file is still as a change left it, it
 gets the version from before that change. If others have changed it since, the reversal is merged
-with their changes: the version that the change left is the base. What cannot be merged is a
-conflict, and the caller decides about it. Pure: versions are opaque values that can be compared.
+with their changes: the version that the change left is the base. A failed merge is a
+conflict, and the caller decides about it. If it is not clear who made a change, a merge shows both
+versions of its lines, and brings a deleted file back. Pure: versions are opaque values that can be
+compared.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar
 
 Version = TypeVar("Version")
@@ -19,7 +21,8 @@ Reason = Literal[
     "created_again",
     "unclear",  # others may have made the change
     "blocked",  # something else is in its place
-    "gone",  # its versions are not stored any more
+    "gone",  # its earlier version is not stored any more
+    "not_compared",  # the version that the change left is not stored: others may have changed it since
 ]
 Mode = Literal["refuse", "merge", "keep", "discard"]
 
@@ -34,7 +37,10 @@ class Reversal(Generic[Version]):
     moved_from: str | None = None
     replaced: Version | None = None  # by a move: what `path` had before
     is_clear: bool = True  # False: others may have made it
-    is_stored: bool = True  # False: its versions are not known any more
+    is_stored: bool = True  # False: the version before is not known any more
+    can_compare: bool = True  # False: the version after is not known
+    seq: int = field(default=0, compare=False)  # of its event
+    is_moved: bool = False  # others have moved the file since, to `path`
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,13 @@ class PlannedFile(Generic[Version]):
     version: Version | None  # after the undo; with markers if lines conflict
     earliest: Version | None = None  # before the first change that is taken back
     is_merged: bool = False  # changes of others were kept in it
+    is_marked: bool = False  # `version` has markers
+    is_unclear: bool = False  # others may have made a change of its content
     conflict: Reason | None = None
+
+    def is_marked_by(self, mode: Mode) -> bool:
+        """True if it gets markers."""
+        return self.is_marked and mode == "merge"
 
     def resolved(self, mode: Mode) -> Version | None:
         """The version that the file gets."""
@@ -94,6 +106,7 @@ async def plan_undo(
     planning = _Planning(current, merge)
     for change in reversed(_joined(reversals)):
         await planning.reverse(change)
+    await planning.mark_unclear()
     return UndoPlan(planning.files)
 
 
@@ -111,7 +124,7 @@ def _joined(reversals: Iterable[Reversal[Version]]) -> list[Reversal[Version]]:
             and _is_plain(each)
             and previous.after == each.before
         ):
-            joined[index] = Reversal(each.path, previous.before, each.after)
+            joined[index] = replace(each, before=previous.before)
             continue
         last[each.path] = len(joined)
         if each.moved_from is not None:
@@ -121,7 +134,7 @@ def _joined(reversals: Iterable[Reversal[Version]]) -> list[Reversal[Version]]:
 
 
 def _is_plain(change: Reversal[Version]) -> bool:
-    return change.moved_from is None and change.is_clear and change.is_stored
+    return change.moved_from is None and change.is_clear and change.is_stored and change.can_compare
 
 
 class _Planning(Generic[Version]):
@@ -141,6 +154,16 @@ class _Planning(Generic[Version]):
         else:
             await self._restore(change, concerned[0])
 
+    async def mark_unclear(self) -> None:
+        """Give files whose changes are not clear the versions from before and now, with markers."""
+        for path, file in self.files.items():
+            if not file.is_unclear or file.is_marked or file.earliest is None:
+                continue
+            if file.version is None:
+                file.version = file.earliest
+            elif (merged := await self._merge(path, file.version, None, file.earliest)) is not None:
+                file.version, file.is_marked = merged.version, merged.has_conflicts
+
     def _file(self, path: str) -> PlannedFile[Version]:
         if path not in self.files:
             now = self._current.get(path)
@@ -152,8 +175,10 @@ class _Planning(Generic[Version]):
         if file.version == change.before or change.after == change.before:
             return
         if not change.is_clear:
-            file.conflict = file.conflict or "unclear"
-        elif file.version == change.after:
+            file.conflict, file.is_unclear = file.conflict or "unclear", True
+        elif not change.can_compare:
+            file.conflict = file.conflict or "not_compared"
+        elif file.version == change.after and not (change.is_moved and change.before is None):
             file.version = change.before
         else:
             await self._combine(change, file, file)
@@ -190,5 +215,6 @@ class _Planning(Generic[Version]):
             return False
         result.version, result.is_merged = merged.version, True
         if merged.has_conflicts:
+            result.is_marked = True
             result.conflict = result.conflict or ("overlap" if change.after is not None else "created_again")
         return True

@@ -3,16 +3,17 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry
 from hutch.domain.inputs import Redo, Undo
-from hutch.sessions.undo_step import find_step
-from hutch.sessions.undo_target import UndoTarget, find_last_run, find_last_undo
-from hutch.sessions.undoing import Clean, FileUndo
+from hutch.sessions.changes_to_undo import UndoTarget, find_last_run, find_last_undo
+from hutch.sessions.step_changes import find_step
+from hutch.sessions.undo import Clean, FileUndo
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.workspace.files.files import CheckPath
 from hutch.workspace.workspace import Workspace
 
-NO_RUN = UndoTarget("", ())
 ReadEntries = Callable[[], Awaitable[Sequence[Entry]]]
 
 
@@ -20,7 +21,7 @@ ReadEntries = Callable[[], Awaitable[Sequence[Entry]]]
 class PreparedUndo:
     """An undo that can be checked or performed."""
 
-    target: UndoTarget  # NO_RUN if there is nothing to undo
+    target: UndoTarget
     files: FileUndo
     snapshot: int  # of the current files
 
@@ -28,16 +29,26 @@ class PreparedUndo:
         """Raise if it meets changes of others."""
         await self.files.check(self.snapshot)
 
+    async def check_paths(self) -> None:
+        """Raise if it concerns files that the user may not change."""
+        await self.files.check_paths(self.snapshot)
+
 
 async def prepare_undo(
-    workspace: Workspace, asked: Undo | Redo, read_entries: ReadEntries, *, rows: Rows, clean: Clean
+    workspace: Workspace,
+    asked: Undo | Redo,
+    read_entries: ReadEntries,
+    *,
+    rows: Rows,
+    clean: Clean,
+    check: CheckPath | None,
 ) -> PreparedUndo:
     """Prepare an undo of the current files; refuse one that is impossible."""
     number = (await workspace.snapshot("before an undo")).id
     entries = await read_entries()  # after the snapshot, which may have recorded changes
     target = _find_target(entries, asked)
     names = {str(user.id): user.name for user in await Users(rows).list()}
-    files = FileUndo(workspace, target, entries, clean=clean, names=names)
+    files = FileUndo(workspace, target, entries, clean=clean, names=names, check=check)
     await files.prepare()
     return PreparedUndo(target, files, number)
 
@@ -45,4 +56,10 @@ async def prepare_undo(
 def _find_target(entries: Sequence[Entry], asked: Undo | Redo) -> UndoTarget:
     if isinstance(asked, Redo):
         return find_last_undo(entries)
-    return find_step(entries, asked.step) if asked.step else find_last_run(entries) or NO_RUN
+    found = find_step(entries, asked.step) if asked.step else find_last_run(entries)
+    if found is None:
+        raise Conflict(
+            "There is no run to undo: none was started, or all were undone already. To undo another change, "
+            "name its event as `step`."
+        )
+    return found

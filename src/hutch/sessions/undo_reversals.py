@@ -6,17 +6,18 @@ run that the log does not mention are the work of an unknown author, for example
 earlier version of Hutch.
 """
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import FileChanged, FilesChanged
+from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
 from hutch.sessions.undo_planning import Reversal
-from hutch.sessions.undo_target import Change, TargetChange, UndoTarget
-from hutch.sessions.undo_versions import Version, is_append_only, read_version
+from hutch.sessions.undo_versions import StagedFiles, Version, is_append_only, read_version
 from hutch.snapshots.comparison import Difference, differences
-from hutch.snapshots.path_versions import NotStored, SnapshotVersions
+from hutch.snapshots.path_versions import NotStored, SnapshotVersions, StoredFile
 from hutch.snapshots.snapshot import Snapshots
 from hutch.snapshots.tree_layout import EMPTY_BRANCH, FILES, Branch, Leaf
 
@@ -79,10 +80,10 @@ class _Reading:
         if isinstance(event, FilesChanged):
             is_clear = change.is_clear and pair.is_clear(event)
             for path in pair.counted(event):
-                self._reverse(pair, path, is_clear=is_clear, event=event)
+                self._reverse(pair, path, is_clear=is_clear, event=event, seq=change.seq)
         else:
             for path in pair.paths.get(event.path, ()):
-                self._reverse(pair, path, is_clear=change.is_clear, event=event)
+                self._reverse(pair, path, is_clear=change.is_clear, event=event, seq=change.seq)
 
     def _add_unstored(self, event: Change) -> None:
         """Add a change without a snapshot: others have changed the file before the next one was taken.
@@ -107,26 +108,51 @@ class _Reading:
             if not isinstance(whole.old.item(path) or whole.new.item(path), Branch):
                 self._reverse(whole, path, is_clear=False, event=None)
 
-    def _reverse(self, pair: "_PairChanges", path: str, *, is_clear: bool, event: Change | None) -> None:
+    def _reverse(
+        self, pair: "_PairChanges", path: str, *, is_clear: bool, event: Change | None, seq: int = 0
+    ) -> None:
         if is_append_only(path):
             return
         moved_from = pair.find_source(event) if isinstance(event, FileChanged) else None
         before = read_version(self._snapshots, pair.old, path if moved_from is None else moved_from)
         after = read_version(self._snapshots, pair.new, path)
         replaced = None if moved_from is None else read_version(self._snapshots, pair.old, path)
-        is_stored = not any(isinstance(each, NotStored) for each in (before, after, replaced))
+        is_stored = not any(isinstance(each, NotStored) for each in (before, replaced))
+        if seq and isinstance(event, FileChanged) and event.before is not None:
+            is_stored = is_stored and self._has_hash(before, event.before)
         self.found.changes.append(
-            Reversal(path, before, after, moved_from, replaced, is_clear=is_clear, is_stored=is_stored)
+            Reversal(
+                path,
+                before,
+                after,
+                moved_from,
+                replaced,
+                is_clear=is_clear,
+                is_stored=is_stored,
+                can_compare=not isinstance(after, NotStored) or after.is_special,
+                seq=seq,
+            )
         )
         if not is_clear:
-            self.found.authors.setdefault(path, event.possible_authors if event else ())
+            known, more = self.found.authors.get(path, ()), event.possible_authors if event else ()
+            self.found.authors[path] = tuple(dict.fromkeys((*known, *more)))
         self.found.made |= pair.made.intersection(_parents(path))
         for parent in _parents(moved_from or path):
             if parent not in self.found.directories and isinstance(pair.old.item(parent), Branch):
                 self.found.directories[parent] = pair.old.permissions(parent)
 
+    def _has_hash(self, version: Version | None, expected: str) -> bool:
+        """True if a stored version has the hash that the log names; others may have written it since."""
+        file = version.file if isinstance(version, StagedFiles) else version
+        if not isinstance(file, StoredFile):
+            return False
+        digest = hashlib.sha256()
+        for chunk in self._snapshots.storage.objects.chunks(file.blob):
+            digest.update(chunk)
+        return digest.hexdigest() == expected
+
     def _pair(self, numbers: Pair) -> "_PairChanges | None":
-        """What changed between two snapshots; None if one is not stored any more."""
+        """The changes between two snapshots; None if one is not stored any more."""
         if numbers not in self._pairs:
             try:
                 found = _PairChanges(self._snapshots, numbers, self._recorded.get(numbers, []), self._clean)

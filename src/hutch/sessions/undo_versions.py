@@ -28,7 +28,7 @@ Version = PathVersion | StagedFiles
 
 
 def is_work(path: str, *, is_ignored: bool) -> bool:
-    """Whether a file may be somebody's work: not a cache, and not the bookkeeping of git."""
+    """True if a file may be somebody's work: not a cache, and not the bookkeeping of git."""
     parts = path.split("/")
     if ".git" in parts[:-1]:
         return not GIT_WORK.isdisjoint(parts[parts.index(".git") + 1 :]) and not is_append_only(path)
@@ -36,7 +36,7 @@ def is_work(path: str, *, is_ignored: bool) -> bool:
 
 
 def is_append_only(path: str) -> bool:
-    """Whether a file is a part of git's store, which is only added to. An undo leaves it."""
+    """True if a file is a part of git's store, which is only added to. An undo leaves it."""
     parts = path.split("/")
     inside = parts[parts.index(".git") + 1 :] if ".git" in parts else []
     return not GIT_KEPT.isdisjoint(inside if inside[:1] == ["modules"] else inside[:1])

@@ -6,7 +6,7 @@ in the log and in the queue; or it is left open, to be resumed after a pause, a 
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
@@ -19,7 +19,7 @@ from hutch.domain.trace_id import traced
 from hutch.sessions.host_dependencies import Done
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.lost_run_detection import LeaseWatch
-from hutch.sessions.run_cancellation import CANCELLED, first_end, report_undelivered
+from hutch.sessions.waiting_run_cancellation import CANCELLED, first_end, report_undelivered
 from hutch.store.process_bound_runs import is_reserved
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.unwritten_events import is_storage_failure
@@ -43,6 +43,7 @@ class Worker:
         live: Callable[[SessionId], LiveSession],
         on_idle: Callable[[LiveSession], None],
         *,
+        make_room: Callable[[LiveSession], Awaitable[None]] | None = None,
         capacity: RunCapacity,
         lease_ms: int,
         on_storage_failure: Callable[[HutchError], None] | None = None,
@@ -53,6 +54,7 @@ class Worker:
         self.heartbeat_at = time.monotonic()  # of the last check of the queue
         self._live = live
         self._on_idle = on_idle  # called when a session has nothing left to do
+        self._make_room = make_room  # called before a run opens a jail
         self._on_storage_failure = (
             on_storage_failure  # called instead of a retry, when nothing can be recorded
         )
@@ -62,6 +64,7 @@ class Worker:
         self._wakeup = asyncio.Event()
         self._working: dict[str, LiveSession] = {}
         self._claiming: asyncio.Task[None] | None = None
+        self._beginning: asyncio.Task[None] | None = None  # performs the run that was claimed last
         self._renewing: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -105,10 +108,11 @@ class Worker:
                 run = None
             self.heartbeat_at = time.monotonic()
             if run is not None:
-                live = self._live(run.session_id)
-                live.run = run
-                live.working = asyncio.ensure_future(self._work(live, run))
-                self._working[run.id] = live
+                # A task that is cancelled before its first step runs nothing, and would record no end. So a
+                # run can be cancelled only from its first step on.
+                begun = asyncio.get_running_loop().create_future()
+                self._beginning = asyncio.ensure_future(self._work(self._live(run.session_id), run, begun))
+                await begun
                 continue
             try:
                 async with asyncio.timeout(POLL_INTERVAL_S):
@@ -142,16 +146,21 @@ class Worker:
                     live.leaves_open = True
                     live.working.cancel()
 
-    async def _work(self, live: LiveSession, run: QueuedRun) -> None:
+    async def _work(self, live: LiveSession, run: QueuedRun, begun: "asyncio.Future[None]") -> None:
         """Perform one run, from its claim until it ends or is left open."""
+        live.run, live.working = run, self._beginning
+        self._working[run.id] = live
+        if not begun.done():  # else the worker is being closed
+            begun.set_result(None)
         try:
             with traced(run.trace_id, session_id=live.id, run_id=run.id):
                 await self._see_through(live, run)
         finally:
-            live.run = live.working = None
-            live.leaves_open = False
             self._working.pop(run.id, None)
-            self._on_idle(live)
+            if live.working is asyncio.current_task():  # else the next run of the session has begun
+                live.run = live.working = None
+                live.leaves_open = False
+                self._on_idle(live)
             self.notify()
 
     async def _see_through(self, live: LiveSession, run: QueuedRun) -> None:
@@ -188,6 +197,8 @@ class Worker:
             await asyncio.sleep(RETRY_DELAY_S)
 
     async def _perform(self, live: LiveSession, run: QueuedRun) -> Done:
+        if self._make_room is not None:
+            await self._make_room(live)
         async with live.used():
             await live.publish_state()
             if run.kind == "prepare":
@@ -231,6 +242,8 @@ class Worker:
             await live.set_state("queued" if waiting else live.state)
 
     async def _ended(self, live: LiveSession, run_id: str) -> RunEnded | None:
+        if live.run_ended is not None and live.run_ended.run_id == run_id:
+            return live.run_ended
         head = await live.log.head(live.id)
         recent = await live.log.read(live.id, after=max(0, head.seq - RECENT_ENTRIES))
         ended = first_end(recent, run_id)

@@ -6,16 +6,17 @@ so they are imported on first use.
 
 from typing import TYPE_CHECKING, Any
 
-from hutch.settings.paths import Paths, find_paths, named_server, terminal_type
+from hutch.settings.paths import Paths, editor_variable, find_paths, named_server, terminal_type
 
 if TYPE_CHECKING:
-    from hutch.settings.layers import LoadedSettings, load, user_environment
+    from hutch.settings.loading import LoadedSettings, load, user_environment
     from hutch.settings.schema import Settings
 
 __all__ = [
     "LoadedSettings",
     "Paths",
     "Settings",
+    "editor_variable",
     "find_paths",
     "load",
     "named_server",
@@ -27,6 +28,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in {"LoadedSettings", "Settings", "load", "user_environment"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hutch.settings import layers
+    from hutch.settings import loading
 
-    return getattr(layers, name)
+    return getattr(loading, name)

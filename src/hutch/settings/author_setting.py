@@ -18,6 +18,6 @@ def author_setting(environ: Mapping[str, str] | None = None) -> str:
     except (FileNotFoundError, KeyError):
         return ""
     except (OSError, ValueError, TypeError, RecursionError):  # invalid: `load` describes the error
-        from hutch.settings.layers import load
+        from hutch.settings.loading import load
 
         return load(environ=environ).settings.delivery.author or ""

@@ -101,6 +101,11 @@ class Paths:
         return self.state / "server.log"
 
     @property
+    def edits(self) -> Path:
+        """The local copies of session files that `hutch edit` has open."""
+        return self.state / "edits"
+
+    @property
     def login_file(self) -> Path:
         """The remote server that this user's commands talk to, if any."""
         return self.config_file.parent / "login.json"
@@ -120,6 +125,11 @@ def named_server(environ: Mapping[str, str] | None = None) -> tuple[str, str]:
 def terminal_type() -> str:
     """The type of the user's terminal; empty when not set."""
     return os.environ.get("TERM", "")
+
+
+def editor_variable() -> str:
+    """The editor that the environment names; empty when it names none."""
+    return os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip()
 
 
 def _named_home(environ: Mapping[str, str]) -> Path:
@@ -146,7 +156,7 @@ def _named_home(environ: Mapping[str, str]) -> Path:
 
 
 def _is_something_else(path: Path) -> bool:
-    """Whether the path exists and is not a directory."""
+    """True if the path exists and is not a directory."""
     try:
         return not stat.S_ISDIR(path.stat().st_mode)
     except NotADirectoryError:  # a part of the path is a file

@@ -22,7 +22,7 @@ MAX_FILE_BYTES = 8 * 1024  # the time to parse a key such as `a.a.a.a` grows wit
 
 
 class RepositoryAccess(StrEnum):
-    """Whether a repository may set a setting. NEVER unless the setting declares otherwise."""
+    """The right of a repository to change a setting. NEVER unless the setting declares otherwise."""
 
     FREE = "set it"
     TIGHTEN = "only tighten it"
@@ -95,14 +95,14 @@ def _read_beneath(root: int) -> bytes:
 
 
 def is_tighter(new: object, present: object) -> bool:
-    """Whether `new` allows nothing that `present` does not: a lower limit, or fewer hosts."""
-    if isinstance(new, int) and isinstance(present, int):
-        return new <= present
+    """True if `new` allows nothing that `present` does not: a lower limit, or fewer hosts."""
+    if isinstance(new, int | float):
+        return present is None or (isinstance(present, int | float) and new <= present)
     if isinstance(new, Sequence) and isinstance(present, Sequence):
         return all(any(covers(have, requested) for have in present) for requested in new)
     return False
 
 
 def covers(pattern: str, hosts: str) -> bool:
-    """Whether `pattern` matches every host that `hosts` matches: `*.a.org` covers `x.a.org`."""
+    """True if `pattern` matches every host that `hosts` matches: `*.a.org` covers `x.a.org`."""
     return pattern == hosts or (pattern.startswith("*.") and hosts.endswith(pattern[1:]))

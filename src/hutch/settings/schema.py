@@ -1,6 +1,6 @@
 """All settings: names, types, defaults, and what a repository may set.
 
-Values are read in `layers.py`; `docs/settings.md` is generated from this module. Sizes
+Values are read in `loading.py`; `docs/settings.md` is generated from this module. Sizes
 and times have their unit in the name.
 """
 
@@ -10,7 +10,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from hutch.settings.environment_section import Environment
+from hutch.settings.jail_sections import Jail, Members
+from hutch.settings.policy_table import Categories, PolicyTables
 from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings.secret_sources import Secrets
 from hutch.settings.server_sections import Github, Oidc, Server, Sessions, Telemetry
 from hutch.settings.value_types import (
     GIB,
@@ -19,11 +23,10 @@ from hutch.settings.value_types import (
     Author,
     Command,
     Count,
-    Hosts,
     ModelName,
-    Networks,
     Persona,
     Prices,
+    ReportPattern,
     Section,
     Size,
     Texts,
@@ -101,16 +104,31 @@ class Tests(Section):
     command: Annotated[Command | None, RepositoryAccess.FREE] = Field(
         None, description="The command that runs the tests, inside the jail. Detected when not set."
     )
+    report: Annotated[ReportPattern | None, RepositoryAccess.FREE] = Field(
+        None,
+        description="The report files that the command writes, relative to the repository: a path or a "
+        "pattern such as `build/**/TEST-*.xml`. JUnit XML, TAP or the output of `go test -json`.",
+    )
+    auto: Annotated[bool, RepositoryAccess.NEVER] = Field(
+        False, description="Run the tests of a session after each change, while no agent works in it."
+    )
     timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
+        600,
+        ge=1,
+        le=600,
+        description="Seconds that a test run may take, unless its caller sets another timeout.",
+    )
+    silence_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         30,
         ge=1,
         le=600,
-        description="Seconds that a test run may take, unless the agent sets another timeout.",
+        description="Seconds without any output after which a test run is stopped, unless its caller sets "
+        "a timeout.",
     )
     memory_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(512 * MIB),
+        ByteSize(1024 * MIB),
         ge=64 * MIB,
-        description="Memory of each process of a test run; all together may use `jail.memory_bytes`.",
+        description="Memory of all processes of a test run together, within `jail.memory_bytes`.",
     )
 
 
@@ -133,56 +151,6 @@ class Retention(Section):
         le=36_500,
         description="`hutch prune` erases the payloads of sessions that ended longer ago than this. "
         "Kept forever when not set.",
-    )
-
-
-class Jail(Section):
-    """What commands inside a session's jail may use."""
-
-    processes: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
-        512, ge=16, le=1_000_000, description="Processes and threads at one time."
-    )
-    memory_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(2 * GIB), ge=64 * MIB, description="Memory of all processes together."
-    )
-    open_files: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
-        4096, ge=64, le=1_000_000, description="Open files of one process."
-    )
-    tmp_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(GIB), ge=MIB, description="Size of `/tmp`."
-    )
-    shm_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(64 * MIB), ge=MIB, description="Size of `/dev/shm`."
-    )
-    home_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(512 * MIB), ge=MIB, description="Size of the home directory."
-    )
-    workspace_growth_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(2 * GIB),
-        ge=MIB,
-        description="Maximum growth of the workspace while a jail is open. "
-        "`workspace.quota_bytes` applies too.",
-    )
-    command_timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
-        30,
-        ge=1,
-        le=600,
-        description="Seconds that a command may take. In the agent's shell, seconds that a command may print "
-        "nothing, unless the agent sets a timeout for it.",
-    )
-    output_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(MIB),
-        ge=4096,
-        description="Output of one command that is kept; of longer output, the middle is omitted.",
-    )
-    network: Annotated[Hosts, RepositoryAccess.TIGHTEN] = Field(
-        (),
-        description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all "
-        "its subdomains.",
-    )
-    private_networks: Annotated[Networks, RepositoryAccess.NEVER] = Field(
-        (),
-        description="Private or local networks that allowed hosts may resolve to: `10.1.2.0/24`.",
     )
 
 
@@ -238,18 +206,31 @@ class Settings(BaseModel):
     ignore: Annotated[Texts, RepositoryAccess.FREE] = Field(
         (), description="Patterns of files that the agent ignores, as in `.gitignore`."
     )
+    categories: Annotated[Categories, RepositoryAccess.NEVER] = Field(
+        {},
+        description="Names for groups of repositories, as patterns of their addresses, for policies: "
+        '`payments = ["github.com/acme/pay-*"]` below `[categories]`.',
+    )
+    policy: Annotated[PolicyTables, RepositoryAccess.NEVER] = Field(
+        (),
+        description="Rules that an owner binds to roles, repositories and categories, each in a table "
+        "`[[policy]]`. See [policies.md](policies.md).",
+    )
     models: Models = Models()
     log: Log = Log()
     tests: Tests = Tests()
     delivery: Delivery = Delivery()
     retention: Retention = Retention()
     jail: Jail = Jail()
+    members: Members = Members()
     workspace: Workspace = Workspace()
+    environment: Environment = Environment()
     server: Server = Server()
     sessions: Sessions = Sessions()
     oidc: Oidc = Oidc()
     github: Github = Github()
     telemetry: Telemetry = Telemetry()
+    secrets: Secrets = Secrets()
 
 
 def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
@@ -268,6 +249,7 @@ RENAMED = {
     "models.longest_wait_s": "models.max_retry_wait_s",
     "models.silence_s": "models.idle_timeout_s",
     "server.allowed_hosts": "server.repository_hosts",
+    "server.network_allowed": "members.network",
     "sessions.keep_code_hours": "sessions.code_retention_hours",
     "sessions.keep_days": "sessions.file_retention_days",
 }
@@ -280,7 +262,7 @@ def environment_variable(name: str) -> str:
 
 
 def repository_access(name: str) -> RepositoryAccess:
-    """Whether and how a repository may set a setting."""
+    """The right of a repository to set a setting."""
     return next(
         (mark for mark in FIELDS[name].metadata if isinstance(mark, RepositoryAccess)), RepositoryAccess.NEVER
     )

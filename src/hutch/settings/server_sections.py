@@ -12,7 +12,6 @@ from hutch.settings.value_types import (
     Count,
     Directories,
     Forges,
-    HostPatterns,
     Hosts,
     Issuer,
     Listener,
@@ -96,12 +95,6 @@ class Server(Section):
         description="Hosts in private networks, or on this machine, from which the server may clone: "
         "`git.example.com`, `10.1.2.0/24`. Public hosts are always allowed.",
     )
-    network_allowed: Annotated[HostPatterns, RepositoryAccess.NEVER] = Field(
-        (),
-        description="Hosts that members may allow for the jails of their sessions, besides those of "
-        "`jail.network`: `*.example.org`, `example.com:8443`; `*` is every public host and port. "
-        "None by default. Owners may allow any.",
-    )
     repository_roots: Annotated[Directories, RepositoryAccess.NEVER] = Field(
         (),
         description="Directories of this machine whose repositories members may use: `/srv/git`. "
@@ -177,10 +170,29 @@ class Sessions(Section):
     """How many sessions a server runs, and how long it keeps their jails and files."""
 
     runs: Annotated[Count, RepositoryAccess.NEVER] = Field(
-        8, ge=1, le=10_000, description="Concurrent runs; others wait in a queue."
+        8,
+        ge=1,
+        le=10_000,
+        description="Concurrent runs; others wait in a queue. A run that waits for an approval or an answer "
+        "does not count. It continues at once when it gets the answer, even if there are then more runs for "
+        "a while.",
     )
     runs_per_user: Annotated[Count, RepositoryAccess.NEVER] = Field(
-        4, ge=1, le=10_000, description="Concurrent runs of one user."
+        4, ge=1, le=10_000, description="Concurrent runs of one user, without those that wait for an answer."
+    )
+    waiting_runs: Annotated[Count, RepositoryAccess.NEVER] = Field(
+        64,
+        ge=0,
+        le=10_000,
+        description="Runs that may wait for an approval or an answer without counting towards `runs`. Each "
+        "keeps its jail open: about 7 MiB, and the memory of programs that it left running. More than these "
+        "count like running ones.",
+    )
+    waiting_runs_per_user: Annotated[Count, RepositoryAccess.NEVER] = Field(
+        16,
+        ge=0,
+        le=10_000,
+        description="Waiting runs of one user that do not count towards `runs_per_user`.",
     )
     open: Annotated[Count, RepositoryAccess.NEVER] = Field(
         200, ge=1, le=100_000, description="Maximum number of jails that are open at one time."
@@ -218,6 +230,16 @@ class Sessions(Section):
         description="Maximum size of a session's log, in bytes of event payloads. After three quarters, the "
         "log notes that it omits the output of commands and terminals. When it is full, nothing new starts "
         "in the session; it can still be ended and exported.",
+    )
+    messages_per_minute: Annotated[Count, RepositoryAccess.NEVER] = Field(
+        120,
+        ge=1,
+        le=100_000,
+        description="Messages and prompts that one session accepts in a minute; more are refused with the "
+        "time of the next attempt.",
+    )
+    runs_per_hour: Annotated[Count, RepositoryAccess.NEVER] = Field(
+        600, ge=1, le=1_000_000, description="Runs that may start in one session in an hour."
     )
     lease_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         30,

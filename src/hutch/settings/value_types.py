@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.quoted_text import check_model_name
+from hutch.domain.jail_variables import checked_variables
+from hutch.domain.one_line_text_check import check_model_name
 
 GIB, MIB = 1024**3, 1024**2
 SIZE_HINT = "It should be a size such as 512MiB"
@@ -27,7 +28,7 @@ def _size(value: object) -> object:
     return _not_bool(value)
 
 
-def _texts(value: object) -> object:
+def split_list(value: object) -> object:
     """A list; in the environment and in flags also `one,two`."""
     if not isinstance(value, str):
         return value
@@ -99,6 +100,15 @@ def _command(value: str) -> str:
     return value
 
 
+def _report(value: str) -> str:
+    parts = value.split("/")
+    if not value.strip() or len(value) > 200 or not value.isprintable() or value.startswith(("/", "-")):
+        raise ValueError("It should be a path or pattern inside the repository: reports/*.xml")
+    if ".." in parts or any(character in value for character in "\\\"'`$;&|<>(){}! "):
+        raise ValueError("It should be a path or pattern without spaces, quotes and `..`: reports/*.xml")
+    return value
+
+
 def _author(value: str) -> str:
     if not re.fullmatch(r"[^<>\x00-\x1f]*[^<>\x00-\x20] *<[^<>\x00-\x20]+>", value):
         raise ValueError("It should be an author such as Ada Lovelace <ada@example.org>")
@@ -142,12 +152,13 @@ def _issuer(value: str) -> str:
 
 
 Count = Annotated[int, BeforeValidator(_not_bool)]
+Amount = Annotated[float, BeforeValidator(_not_bool), Field(allow_inf_nan=False)]
 Size = Annotated[ByteSize, BeforeValidator(_size), Field(le=1024**6)]
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 Address = Annotated[str, Field(max_length=2048), AfterValidator(_address)]
 
 
-def _host_pattern(value: str) -> str:
+def parse_host_pattern(value: str) -> str:
     host, colon, port = value.partition(":")
     if value == "*":
         return value
@@ -158,21 +169,36 @@ def _host_pattern(value: str) -> str:
 
 Author = Annotated[Text, AfterValidator(_author)]
 Command = Annotated[Text, AfterValidator(_command)]
+ReportPattern = Annotated[Text, AfterValidator(_report)]
 ModelName = Annotated[Text, AfterValidator(_model)]
 Persona = Annotated[str, AfterValidator(_persona)]
 Listener = Annotated[str, AfterValidator(_listener)]
 Issuer = Annotated[str, Field(max_length=2048), AfterValidator(_issuer)]
-Prices = Annotated[tuple[Annotated[str, AfterValidator(_price)], ...], BeforeValidator(_texts)]
-Texts = Annotated[tuple[Text, ...], BeforeValidator(_texts), Field(max_length=1000)]
-Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], BeforeValidator(_texts)]
-Reachables = Annotated[tuple[Annotated[str, AfterValidator(_reachable)], ...], BeforeValidator(_texts)]
-Forges = Annotated[tuple[Annotated[str, AfterValidator(_forge)], ...], BeforeValidator(_texts)]
-Directories = Annotated[tuple[Annotated[Text, AfterValidator(_directory)], ...], BeforeValidator(_texts)]
-Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_texts)]
-HostPatterns = Annotated[tuple[Annotated[str, AfterValidator(_host_pattern)], ...], BeforeValidator(_texts)]
+Prices = Annotated[tuple[Annotated[str, AfterValidator(_price)], ...], BeforeValidator(split_list)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(split_list), Field(max_length=1000)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], BeforeValidator(split_list)]
+Reachables = Annotated[tuple[Annotated[str, AfterValidator(_reachable)], ...], BeforeValidator(split_list)]
+Forges = Annotated[tuple[Annotated[str, AfterValidator(_forge)], ...], BeforeValidator(split_list)]
+Directories = Annotated[tuple[Annotated[Text, AfterValidator(_directory)], ...], BeforeValidator(split_list)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(split_list)]
+HostPatterns = Annotated[
+    tuple[Annotated[str, AfterValidator(parse_host_pattern)], ...], BeforeValidator(split_list)
+]
+
+
+def _variables(value: object) -> object:
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise ValueError('It should be a table of the settings file: variables = { NAME = "value" }')
+    try:
+        return dict(checked_variables(value))
+    except BadRequest as error:
+        raise ValueError(str(error).rstrip(".")) from None
+
+
+Variables = Annotated[dict[str, str], BeforeValidator(_variables)]
 
 
 class Section(BaseModel):
     """A group of settings."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -107,6 +107,7 @@ def index_base(tree: Path, into: Path, *, commit_tree: str | None = None) -> Bas
                 limits=UNLIMITED,
                 texts={},
                 adopting=True,
+                skipped={},
             )
             found = scan.run()
         writer.finish()

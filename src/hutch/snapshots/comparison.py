@@ -18,7 +18,7 @@ from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.host_git import Git
 from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.storage import Snapshot, Storage
-from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, read_items
+from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, changed_names, read_items
 from hutch.system.chunked_collections import sort_in_chunks
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {
@@ -75,8 +75,11 @@ def differences(
             yield Difference(here, before, after)
         if _same_below(before, after):
             continue
-        old_items = read_items(objects, before) if isinstance(before, Branch) else {}
-        new_items = read_items(objects, after) if isinstance(after, Branch) else {}
+        only = None
+        if isinstance(before, Branch) and isinstance(after, Branch):
+            only = changed_names(objects, before, after)
+        old_items = read_items(objects, before, only=only) if isinstance(before, Branch) else {}
+        new_items = read_items(objects, after, only=only) if isinstance(after, Branch) else {}
         names = dict.fromkeys(old_items)
         names.update(dict.fromkeys(new_items))
         names.pop("", None)

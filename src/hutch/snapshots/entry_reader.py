@@ -7,12 +7,13 @@ the last attempt it is stored as read, and the next scan reads it again.
 
 import os
 import stat
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from hutch.snapshots.disk_walk import EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.pack_writer import FileShrunk, PackWriter
 from hutch.snapshots.tree_layout import IGNORED, PERMISSIONS, PRIVATE, Item, Leaf, OmittedEntry
-from hutch.snapshots.tree_walk import EntryVanished, StatKey, open_file, read_all, stat_key
 
 MAX_ATTEMPTS = 3
 KINDS = {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
@@ -75,6 +76,19 @@ class EntryReader:
             except FileNotFoundError:
                 return None, None
         return OmittedEntry("changes too fast", found.st_size), None
+
+    def store(self, chunks: Callable[[], Iterable[bytes]], *, mode: int, section: int) -> Leaf | OmittedEntry:
+        """Store a content that need not be on disk, within the same limits."""
+        size = sum(map(len, chunks()))
+        if why := self._too_much(size, section, None):
+            return OmittedEntry(why, size)
+        if size >= self.limits.large_bytes:
+            parts = iter(chunks())
+            blob = self.writer.add_large(lambda _: next(parts, b""), size)
+        else:
+            blob = self.writer.add("blob", b"".join(chunks()))
+        self._count(size, section, None)
+        return Leaf(mode, blob, section, size)
 
     def has_overlay_mark(self, descriptor: int, what: str) -> bool:
         """True if overlayfs has set this attribute on a file or directory."""

@@ -2,7 +2,8 @@
 
 Git packs all needed objects into one pack while further snapshots are taken: these
 only add packs, and refer to no deleted object. Then, with the lock held for a moment,
-the old packs are removed. After a crash both exist, and the next collection cleans up.
+the indexes of the old packs are removed, so that nobody reads these any more, and after
+that the packs themselves. After a crash both may exist, and the next collection cleans up.
 """
 
 import os
@@ -135,7 +136,7 @@ def _begin(storage: Storage) -> _StateBefore:
         storage.release_anchors()
         for path in packs.iterdir():
             if path.name.startswith("tmp_") or (
-                path.suffix in (".pack", ".keep") and not path.with_suffix(".idx").exists()
+                path.suffix in (".pack", ".keep", ".rev") and not path.with_suffix(".idx").exists()
             ):
                 path.unlink()
         for path in storage.own.glob("tmp_*"):
@@ -158,15 +159,16 @@ def _end(storage: Storage, before: _StateBefore, new: Path | None, listed: bytes
         large = {index: _object_in_large_pack(index) for index in before.packs - new_packs}
         wanted = {name for name in large.values() if name}
         needed = {name for name in _lines(listed) if name in wanted} if wanted else set()
-        for index, name in large.items():
-            if name in needed:
-                continue
-            for suffix in (".idx", ".rev", ".keep", ".pack"):  # never an index without its pack
-                index.with_suffix(suffix).unlink(missing_ok=True)
-        shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
-        remaining = list(packs.iterdir())
-        count = sum(path.suffix == ".pack" for path in remaining)
-        return CollectionResult(before.bytes, _bytes(remaining), count)
+        unneeded = [index for index, name in large.items() if name not in needed]
+        for index in unneeded:
+            index.unlink(missing_ok=True)
+    for index in unneeded:  # without the lock, because deleting the data of many packs takes a while
+        for suffix in (".rev", ".keep", ".pack"):
+            index.with_suffix(suffix).unlink(missing_ok=True)
+    shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
+    remaining = list(packs.iterdir())
+    count = sum(path.suffix == ".pack" for path in remaining)
+    return CollectionResult(before.bytes, _bytes(remaining), count)
 
 
 def _object_in_large_pack(index: Path) -> bytes:
@@ -186,4 +188,8 @@ def _lines(text: bytes) -> Iterator[bytes]:
 
 
 def _bytes(paths: Iterable[Path]) -> int:
-    return sum(path.stat().st_size for path in paths)
+    total = 0
+    for path in paths:
+        with suppress(FileNotFoundError):  # a temporary file of a snapshot
+            total += path.stat().st_size
+    return total

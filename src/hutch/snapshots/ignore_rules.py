@@ -186,7 +186,7 @@ def _tokens(text: bytes) -> list[bytes] | None:
 
 
 def _class(text: bytes, at: int) -> tuple[int, bytes] | None:
-    """What stands in brackets: where it ends, and a regular expression; None when it is malformed."""
+    """A bracket expression: its end, and a regular expression; None if it is malformed."""
     negated = text[at : at + 1] in (b"!", b"^")
     at += negated
     allowed: set[int] = set()

@@ -1,13 +1,13 @@
 """Writes the new objects of a snapshot as one pack.
 
-A pack consists of two files for any number of objects, so a snapshot costs two syncs
-instead of one per object. A large file becomes its own pack, streamed and marked with
-.keep: git reads it like any other, and garbage collection can delete it without
-copying the rest.
+A pack consists of two files for any number of objects. They are synced together with
+the ref of the snapshot, and then their directories, so a snapshot waits for the disk
+twice, instead of once for each object. A large file becomes its own pack, streamed and
+marked with .keep: git reads it like any other, and garbage collection can delete it
+without copying the rest.
 """
 
 import hashlib
-import os
 import secrets
 import struct
 import zlib
@@ -17,14 +17,32 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from hutch.snapshots.git_object_reader import CHUNK_BYTES, KINDS, object_name
-from hutch.system.atomic_file import sync_directory
+from hutch.system.atomic_file import sync_directories, sync_directory, sync_together
 from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
 SAMPLE_BYTES = 1 << 14
+
+
+class RefDraft(Protocol):
+    """The ref of a snapshot whose objects are being written."""
+
+    @property
+    def file(self) -> IO[bytes]:
+        """It is written, and not yet on disk."""
+        ...
+
+    @property
+    def directory(self) -> Path:
+        """Where it will be."""
+        ...
+
+    def publish(self) -> None:
+        """Make it visible."""
+        ...
 
 
 class FileShrunk(Exception):
@@ -76,9 +94,8 @@ class PackWriter:
                 name, crc, checksum = _stream(file, read, size)
                 if name in known or name in self.stored:
                     return name
-                _sync(file)
-            final.with_suffix(".keep").write_bytes(name.hex().encode())
-            _publish(path, final, {name: (12, crc)}, checksum)
+                final.with_suffix(".keep").write_bytes(name.hex().encode())
+                _publish(file, path, final, {name: (12, crc)}, checksum)
         except BaseException:
             final.with_suffix(".keep").unlink(missing_ok=True)
             raise
@@ -87,9 +104,13 @@ class PackWriter:
         self.bytes += size
         return name
 
-    def finish(self) -> None:
-        """Sync everything, then make it visible."""
+    def finish(self, draft: RefDraft | None = None) -> None:
+        """Sync everything, then make it visible; then also the ref of a snapshot."""
         if self._file is None:
+            if draft is not None:
+                sync_together([draft.file.fileno()])
+                draft.publish()
+                sync_directories(self.directory, draft.directory)
             return
         file, self._file = self._file, None
         try:
@@ -101,13 +122,16 @@ class PackWriter:
                 while data := file.read(CHUNK_BYTES):
                     hasher.update(data)
                 file.write(hasher.digest())
-                _sync(file)
-            final = self.directory / f"pack-{hasher.hexdigest()}"
-            _publish(self._path, final, self._entries, hasher.digest())
+                final = self.directory / f"pack-{hasher.hexdigest()}"
+                _publish(file, self._path, final, self._entries, hasher.digest(), draft)
         finally:
             self._path.unlink(missing_ok=True)  # if it was not renamed
             clear_in_chunks(self._entries)
-        sync_directory(self.directory)  # includes the large packs
+        if draft is None:
+            sync_directory(self.directory)  # includes the large packs
+        else:
+            draft.publish()
+            sync_directories(self.directory, draft.directory)
 
     def abandon(self) -> None:
         """Remove the temporary file; no effect after `finish`."""
@@ -163,8 +187,16 @@ def _stream(file: IO[bytes], read: Callable[[int], bytes], size: int) -> tuple[b
     return blob.digest(), crc, pack.digest()
 
 
-def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], checksum: bytes) -> None:
-    """Write the index of a pack and rename both; the index last, because it makes the pack visible."""
+def _publish(
+    pack: IO[bytes],
+    path: Path,
+    final: Path,
+    entries: dict[bytes, tuple[int, int]],
+    checksum: bytes,
+    draft: RefDraft | None = None,
+) -> None:
+    """Write the index of a pack, sync both and the ref, and rename both; the index last, because it makes
+    the pack visible."""
     index = path.with_name(path.name + "_idx")
     try:
         with index.open("wb", buffering=CHUNK_BYTES) as file:
@@ -173,7 +205,10 @@ def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], che
                 hasher.update(part)
                 file.write(part)
             file.write(hasher.digest())
-            _sync(file)
+            file.flush()
+            pack.flush()
+            synced = [pack, file] if draft is None else [pack, file, draft.file]
+            sync_together([each.fileno() for each in synced])
         path.rename(final.with_suffix(".pack"))
         index.rename(final.with_suffix(".idx"))
     finally:
@@ -228,8 +263,3 @@ def _head(number: int, size: int) -> bytes:
 def _level(sample: bytes) -> int:
     """Compress only data that gets smaller; compressing images, for example, only costs time."""
     return 1 if len(sample) < 512 or len(zlib.compress(sample, 1)) < 0.9 * len(sample) else 0
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fdatasync(file.fileno())

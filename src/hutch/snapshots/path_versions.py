@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hutch.domain.errors import NotFound
-from hutch.edit.file_change import FileChange
+from hutch.edit.file_change import FileChange, WrittenFile
 from hutch.snapshots.comparison import Difference
+from hutch.snapshots.entry_reader import KINDS
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.restore import RestoreRound
 from hutch.snapshots.snapshot import Content, Snapshots
@@ -55,9 +56,22 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NotStored:
-    """A file that was found but not stored, so it equals no other."""
+    """A file that was found but not stored, so it equals no other. A pipe, socket or device has no content:
+    it equals those of its kind."""
 
     reason: str
+
+    @property
+    def is_special(self) -> bool:
+        return self.reason in KINDS.values()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, NotStored) and self.is_special and self.reason == other.reason
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.reason)
 
 
 PathVersion = StoredFile | EmptyDirectory | NewFile | NotStored
@@ -104,6 +118,7 @@ class PutResult:
 
     changes: tuple[FileChange, ...] = ()  # none if there are very many
     raced: tuple[str, ...] = ()
+    written: Mapping[str, WrittenFile] = field(default_factory=dict)  # of these changes
 
 
 def put_versions(
@@ -131,11 +146,22 @@ def put_versions(
         work.run_listed(listed, sorted(emptied, reverse=True))
         done = [each for each in listed if each.path in work.touched and not _is_directory(each)]
         changes = [_file_change(snapshots, each) for each in done] if len(done) <= MAX_HASHED else []
-    return PutResult(tuple(changes), tuple(work.raced))
+        written = {each.path: _written(each.new, versions.get(each.path)) for each in done} if changes else {}
+    files = {path: file for path, file in written.items() if file is not None}
+    return PutResult(tuple(changes), tuple(work.raced), files)
 
 
 def _is_directory(each: Difference) -> bool:
     return not any(isinstance(item, Leaf) for item in (each.old, each.new))
+
+
+def _written(item: Item | None, version: PathVersion | None) -> WrittenFile | None:
+    match item, version:
+        case Leaf(mode), NewFile(data=data):
+            return WrittenFile(mode, data)
+        case Leaf(mode, blob), _:
+            return WrittenFile(mode, blob=blob)
+    return None
 
 
 def _file_change(snapshots: Snapshots, each: Difference) -> FileChange:
@@ -183,7 +209,7 @@ def _with_blobs(
 def _differences(
     now: SnapshotVersions, items: Mapping[str, Leaf | Branch | None], directories: Mapping[str, int]
 ) -> list[Difference]:
-    """What to change, in an order that works: removals from the deepest, then the rest from the top."""
+    """The changes to make, in an order that works: removals from the deepest, then the rest from the top."""
     removed = {path for path, item in items.items() if item is None}
     made = {path: item for path, item in items.items() if item is not None}
     above = {path for each in made for path in _parents(each)}

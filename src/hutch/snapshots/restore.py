@@ -19,6 +19,7 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.snapshots.disk_walk import Descent, EntryVanished, open_file
 from hutch.snapshots.entry_reader import KINDS
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.pack_writer import FileShrunk, hash_blob
@@ -33,7 +34,6 @@ from hutch.snapshots.tree_layout import (
     OmittedEntry,
     read_items,
 )
-from hutch.snapshots.tree_walk import Descent, EntryVanished, open_file
 
 MAX_ROUNDS = 4
 NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -15,15 +15,15 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from hutch.snapshots.disk_walk import StatKey
 from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry
-from hutch.snapshots.tree_walk import StatKey
 from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
 
 LEAF = struct.Struct(">IBq")  # mode, section, size; then the name of the blob
@@ -53,7 +53,8 @@ class Items(MutableMapping[str, Item]):
             self.add(items)
 
     def __getitem__(self, name: str) -> Item:
-        return _unpack_item(self.packed[name])
+        value = self.packed[name]
+        return unpack_leaf(value) if isinstance(value, bytes) else value
 
     def __setitem__(self, name: str, item: Item) -> None:
         self.packed[name] = pack_item(item)
@@ -78,6 +79,9 @@ class Items(MutableMapping[str, Item]):
     def __repr__(self) -> str:
         return f"Items({dict(self)!r})"
 
+    def items(self) -> "ItemsView[str, Item]":
+        return _UnpackedItems(self)
+
     def add(self, items: Mapping[str, Item]) -> None:
         """Add or replace all of these."""
         if isinstance(items, Items):
@@ -86,17 +90,25 @@ class Items(MutableMapping[str, Item]):
             self.packed.update((name, pack_item(item)) for name, item in items.items())
 
 
+class _UnpackedItems(ItemsView[str, Item]):
+    """As inherited, but without a call for each name."""
+
+    _mapping: Items
+
+    def __iter__(self) -> Iterator[tuple[str, Item]]:
+        for name, value in self._mapping.packed.items():
+            yield name, unpack_leaf(value) if isinstance(value, bytes) else value
+
+
 def pack_item(item: Item) -> PackedItem:
     if isinstance(item, Leaf):
         return LEAF.pack(item.mode, item.section, item.size) + item.name
     return item
 
 
-def _unpack_item(value: PackedItem) -> Item:
-    if isinstance(value, bytes):
-        mode, place, size = LEAF.unpack_from(value)
-        return Leaf(mode, value[LEAF.size :], place, size)
-    return value
+def unpack_leaf(value: bytes) -> Leaf:
+    mode, section, size = LEAF.unpack_from(value)
+    return Leaf(mode, value[LEAF.size :], section, size)
 
 
 @dataclass(slots=True, eq=False)

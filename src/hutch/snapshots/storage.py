@@ -13,10 +13,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from hutch.domain.errors import NotFound
 from hutch.snapshots.confined_directory import to_hutch_error
 from hutch.snapshots.git_object_reader import GitObjects
+from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.tree_layout import Branch, read_snapshot_tree
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, try_lock
@@ -49,14 +51,30 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The result of one scan, for `Snapshots.on_taken`."""
+    """A snapshot that was taken, for `Snapshots.on_taken`."""
 
     snapshot: Snapshot
-    started_ns: int  # when the scan started
+    started_ns: int  # when the scan started; 0: there was none, it has announced changes
     changed_ns: Mapping[str, int]  # the last change of entries that were read; not of all if there are many
 
 
 OnTaken = Callable[[Taken], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _RefDraft:
+    """A ref that is written, and not yet visible."""
+
+    file: IO[bytes]
+    temporary: Path
+    path: Path
+
+    @property
+    def directory(self) -> Path:
+        return self.path.parent
+
+    def publish(self) -> None:
+        self.temporary.rename(self.path)
 
 
 class Storage:
@@ -97,7 +115,8 @@ class Storage:
             yield
 
     def remove_leftovers(self) -> None:
-        """Delete temporary files of a killed process, unless the storage is in use."""
+        """Delete temporary files of a killed process, unless the storage is in use; also the newest ref if a
+        power failure took its objects: `add`, which flushes both together, has not returned it."""
         try:
             held = try_lock(self.own / "lock")
         except OSError as error:
@@ -107,6 +126,9 @@ class Storage:
         try:
             for path in (*(self.git_dir / "objects/pack").glob("tmp_*"), *self.own.glob("tmp_*")):
                 path.unlink(missing_ok=True)
+            newest = self._references / str(max(self.numbers(), default=0))
+            if (commit := _commit(newest)) and bytes.fromhex(commit) not in self.objects:
+                newest.unlink()
         finally:
             os.close(held)
 
@@ -150,10 +172,17 @@ class Storage:
         text = self.objects.read(bytes.fromhex(snapshot.commit), "commit")
         return bytes.fromhex(text.split(b"\n", 1)[0].removeprefix(b"tree ").decode())
 
-    def name(self, commit: str) -> Snapshot:
-        """Give the next number to a durable commit. The caller holds the lock."""
+    def add(self, commit: str, writer: PackWriter) -> Snapshot:
+        """Write a commit with its objects to disk, and give it a number. The caller holds the lock."""
         number = max([0, *_numbers(self._references), *_numbers(self._last)]) + 1
-        self._write(self._references / str(number), commit)
+        temporary = self.own / f"tmp_{secrets.token_hex(8)}"
+        try:
+            with temporary.open("wb") as file:
+                file.write(f"{commit}\n".encode())
+                file.flush()
+                writer.finish(_RefDraft(file, temporary, self._references / str(number)))
+        finally:
+            temporary.unlink(missing_ok=True)
         return self._snapshot(number, commit)
 
     def delete(self, numbers: Iterable[int]) -> None:

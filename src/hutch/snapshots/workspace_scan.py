@@ -1,25 +1,26 @@
 """Scans a workspace: from the files on disk to the trees of a snapshot.
 
-First down: every directory is listed, and only files that may have changed since the
-last scan are read. Then up: only directories with changes get new trees. For an
-overlay, the directory on disk holds only the differences, and each of its directories
-is combined with the one below it in the base, which is read from its index only.
+First down: every directory is listed, and only files that may have changed since the last scan are read.
+Then up: only directories with changes get new trees. For an overlay, the directory on disk holds only the
+differences, and each of its directories is combined with that of the base, of which only the index is read.
 """
 
 import os
 import stat
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hutch.domain.errors import LimitReached
+from hutch.jail.shared_mappings import MappedFiles
 from hutch.snapshots.confined_directory import Directory
+from hutch.snapshots.disk_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.snapshot_sections import Base, Context
-from hutch.snapshots.stat_cache import Items, Listing
+from hutch.snapshots.stat_cache import Items, Listing, unpack_leaf
 from hutch.snapshots.tree_layout import (
     DEFAULT_DIRECTORY_MODE,
     FILES,
@@ -30,11 +31,12 @@ from hutch.snapshots.tree_layout import (
     Leaf,
     OmittedEntry,
     build_branch,
+    with_permissions,
 )
-from hutch.snapshots.tree_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 
 MAX_CACHED_TEXTS = 256
 MAX_CHANGE_TIMES = 200_000  # that are remembered of one scan
+FindMapped = Callable[[], MappedFiles | None]  # None: unknown
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class ScanResult:
     changed: dict[str, Listing | None]
     newest_ns: int  # the latest change among all keys
     changed_ns: dict[str, int]  # the last change of each entry that was read, by path
+    entries: int  # that were listed
 
 
 class Scan:
@@ -88,6 +91,8 @@ class Scan:
         texts: MutableMapping[bytes, bytes],  # of .gitignore files, by their blobs
         attributes: str | None = None,
         adopting: bool = False,  # not in use yet, and an exact copy of the base
+        find_mapped: FindMapped | None = None,
+        skipped: Mapping[str, Set[str]],  # names by directory: left out with all below them
     ) -> None:
         self.directory = directory
         self.writer = writer
@@ -98,6 +103,10 @@ class Scan:
         self.texts = texts
         self.attributes = attributes
         self.adopting = adopting
+        self.find_mapped = find_mapped
+        self.skipped = skipped
+        self._mapped: MappedFiles | None = None
+        self._has_searched = find_mapped is None
         self.clock = Clock.now()
         top = listings.get("")
         self.reader = EntryReader(
@@ -123,15 +132,13 @@ class Scan:
                     if seen is start:
                         raise
                     seen.same, seen.children, seen.keys, seen.whiteouts = False, {}, {}, frozenset()
-                    seen.leaves = Items(
-                        {"": OmittedEntry(error.strerror or "unreadable", 0)}
-                    )  # the directory itself
+                    seen.leaves = Items({"": OmittedEntry(error.strerror or "unreadable", 0)})  # itself
                 order.append(seen)
         branches: dict[str, Branch] = {}
         changed: dict[str, Listing | None] = {}
         for seen in reversed(order):
             branches[seen.path] = self._build(seen, branches, changed)
-        return ScanResult(branches[""], changed, self.newest_ns, self.changed_ns)
+        return ScanResult(branches[""], changed, self.newest_ns, self.changed_ns, self._entries)
 
     # Down
 
@@ -144,6 +151,8 @@ class Scan:
         fresh: dict[str, os.stat_result] = {}
         with os.scandir(fd) as entries:
             for entry in entries:
+                if entry.name in self.skipped.get(seen.path, ()):
+                    continue
                 try:
                     found = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
@@ -217,28 +226,38 @@ class Scan:
         for name in unchanged:
             assert before is not None
             seen.keys[name] = before.keys[name]
-            item = None if name in before.whiteouts else before.items[name]
-            if not isinstance(item, Leaf):
+            stored = None if name in before.whiteouts else before.items.packed[name]
+            if not isinstance(stored, bytes):
                 whiteouts.add(name)
             elif before.context == seen.context.digest:
-                seen.leaves[name] = item
+                seen.leaves.packed[name] = stored
             else:
-                section = seen.context.section_of(seen.below(name), item.mode, self.base)
-                seen.leaves[name] = item._replace(section=section)
+                leaf = unpack_leaf(stored)
+                section = seen.context.section_of(seen.below(name), leaf.mode, self.base)
+                seen.leaves[name] = leaf._replace(section=section)
         for name in [*fresh]:
             found = fresh.pop(name)  # freed one by one: freeing all at the end would block for too long
-            leaf = self._adopted(seen.path, name, found) if self.adopting else None
-            item, key = (leaf, stat_key(found)) if leaf else self._entry(seen, fd, name, found)
+            base = self._adopted(seen.path, name, found) if self.adopting else None
+            item, key = (base, stat_key(found)) if base else self._entry(seen, fd, name, found)
             if len(self.changed_ns) < MAX_CHANGE_TIMES and not self.adopting:
                 self.changed_ns[seen.below(name)] = key[0] if key else found.st_ctime_ns
             if item is not None:
                 seen.leaves[name] = item
             elif key is not None:
                 whiteouts.add(name)
-            if key is not None and (self.adopting or self.clock.is_settled(key)):
+            if key is not None and (self.adopting or self._is_settled(key, name)):
                 seen.keys[name] = key
                 self.newest_ns = max(self.newest_ns, key[0])
         seen.whiteouts = frozenset(whiteouts)
+
+    def _is_settled(self, key: StatKey, name: str) -> bool:
+        """True if the next change will show in the key: not that of a file which is mapped into memory. One
+        that is mapped from now on gets a later time stamp."""
+        if self.find_mapped is None or not self.clock.is_settled(key):
+            return self.clock.is_settled(key)
+        if not self._has_searched:
+            self._mapped, self._has_searched = self.find_mapped(), True
+        return self._mapped is not None and not self._mapped.may_include(key[1], name)
 
     def _entry(
         self, seen: _DirectoryState, fd: int, name: str, found: os.stat_result
@@ -310,7 +329,7 @@ class Scan:
                 and before.branch.link == seen.link
                 and all(before.items[name] == branch for name, branch in below.items())
             ):
-                return _with_permissions(before.branch, seen.permissions)
+                return with_permissions(before.branch, seen.permissions)
             unchanged = (name for name in before.keys if name not in before.whiteouts)
             seen.leaves = Items(packed={name: before.items.packed[name] for name in unchanged})
             seen.keys, seen.whiteouts = before.keys, before.whiteouts
@@ -318,7 +337,7 @@ class Scan:
         items.add(seen.leaves)
         items.add(below)
         if before and before.items == items and before.branch.link == seen.link:
-            branch = _with_permissions(before.branch, seen.permissions)
+            branch = with_permissions(before.branch, seen.permissions)
         else:
             trees = {*(before.branch.trees if before else ()), *(seen.under.trees if seen.under else ())}
             known = {tree for tree in trees if tree is not None}
@@ -370,10 +389,6 @@ class Scan:
                 "too much for a snapshot. Delete the deepest directories.",
                 limit="workspace.snapshot_path_bytes",
             )
-
-
-def _with_permissions(branch: Branch, permissions: int) -> Branch:
-    return branch if branch.permissions == permissions else branch._replace(permissions=permissions)
 
 
 def _forget(waiting: list[str], listings: Mapping[str, Listing], changed: dict[str, Listing | None]) -> None:

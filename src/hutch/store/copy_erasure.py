@@ -2,7 +2,8 @@
 
 When a whole log is erased, so is every text of its session. `WORKING_COLUMNS` stay until the session
 has ended, because an open session needs them. When only some events are erased, a text is erased if it
-contains a text of theirs or is contained in one. All stored responses to idempotent requests are
+contains a text of theirs or is contained in one. The list of tests of each test run is deleted: the log
+has its own. All stored responses to idempotent requests are
 dropped, because any of them may quote a session. So are the hashes of these requests: they could
 confirm a guess of their content.
 """
@@ -27,6 +28,8 @@ from hutch.store.schema import (
     runs,
     sessions,
 )
+from hutch.store.test_runs import delete_tests
+from hutch.store.test_tables import test_runs
 
 ERASED = "(erased)"
 MIN_PART_CHARS = 8  # shorter texts are copies only when they are equal
@@ -38,7 +41,7 @@ PRESERVED_KEYS = {
     "body": (),
     "request": ("repository", "url", "by", "author", "mark"),
 }
-SESSION_TEXTS = "purpose role expectations reason"
+SESSION_TEXTS = "purpose role company expectations reason"
 WORKING_COLUMNS = ("repository", "revision", "persona", "model", "network")  # of a session that is open
 
 IsCopy = Callable[[str], bool]
@@ -56,7 +59,9 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
         (comments, comments.c.change_id.in_(own), "body" if some else "body path", ""),
         (reviews, (reviews.c.session_id == session_id) | reviews.c.change_id.in_(own), "title body", ""),
         (deliveries, deliveries.c.session_id == session_id, "reason", "request"),
+        (test_runs, test_runs.c.session_id == session_id, "command reason", ""),
     )
+    delete_tests(connection, session_id, cases_only=True)
     is_copy = _always if texts is None else _copy_of(texts)
     for table, here, plain, in_json in places:
         key = next(iter(table.primary_key.columns))
@@ -87,7 +92,7 @@ def _erase_settings(connection: Connection, session_id: SessionId) -> None:
         "delivery": json.dumps(_without_texts(delivery, keep=PRESERVED_KEYS["delivery"]))
     }
     if row["state"] == "ended":
-        values = dict.fromkeys(WORKING_COLUMNS, "") | {"network": "[]"}
+        values = dict.fromkeys(WORKING_COLUMNS, "") | dict.fromkeys(("network", "variables", "secrets"), "[]")
         values["delivery"] = json.dumps(_without_texts(delivery, keep=()))
     connection.execute(update(sessions).where(sessions.c.id == session_id).values(values))
 

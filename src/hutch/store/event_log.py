@@ -27,13 +27,17 @@ from hutch.store.database import (
     open_database,
     translate_errors,
 )
-from hutch.store.database_file_check import DatabaseFiles
+from hutch.store.database_file_loss_check import DatabaseFiles
+from hutch.store.event_log_interface import Evidence, Head, Listener, SearchResult
 from hutch.store.head_signing import Notary
-from hutch.store.interface import Evidence, Head, Listener, SearchResult
+from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
 from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
+from hutch.store.log_notifier import Notifier
 from hutch.store.log_reader import (
+    count_erasures,
     count_payloads,
     read_entries,
+    read_entries_before,
     read_head,
     read_public_keys,
     read_size,
@@ -42,8 +46,6 @@ from hutch.store.log_reader import (
 )
 from hutch.store.log_search import search_log
 from hutch.store.log_writer import Writer
-from hutch.store.missing_events_check import damaged_log, find_defects, missing_end
-from hutch.store.notifier import Notifier
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector
 from hutch.store.schema import logs
@@ -181,6 +183,12 @@ class SqlLog:
             lambda connection: read_entries(connection, self._blobs, session_id, after, limit)
         )
 
+    async def page_before(self, session_id: SessionId, *, before: int, limit: int) -> list[Entry]:
+        """The last entries before a number, the oldest first."""
+        return await self._read(
+            lambda connection: read_entries_before(connection, self._blobs, session_id, before, limit)
+        )
+
     async def search(
         self,
         session_id: SessionId,
@@ -244,6 +252,9 @@ class SqlLog:
 
     async def count_payloads(self, session_id: SessionId) -> int:
         return await self._read(lambda connection: count_payloads(connection, session_id))
+
+    async def count_erasures(self, session_id: SessionId) -> int:
+        return await self._read(lambda connection: count_erasures(connection, session_id))
 
     async def collect_garbage(self) -> int:
         return await self._read(lambda connection: collect_blobs(connection, self._blobs))

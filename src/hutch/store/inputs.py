@@ -7,6 +7,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, SessionInput
+from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates, check_message, check_run
 from hutch.store.run_queue import add_run
 from hutch.store.schema import inputs
 from hutch.store.sessions import find_session
@@ -50,8 +51,9 @@ class Inputs:
         max_unprocessed: int,
         audience: str | None = None,
         also: ExtraWrite[SessionInput] | None = None,
+        rates: SessionRates = NO_RATES,
     ) -> SessionInput:
-        """Add an input; refused if the session has ended or too many inputs wait."""
+        """Add an input; refused if the session has ended, too many inputs wait, or they come too fast."""
 
         def add(connection: Connection) -> SessionInput:
             session = find_session(connection, session_id)
@@ -63,6 +65,7 @@ class Inputs:
                     "Wait, or cancel its run.",
                     limit="inputs",
                 )
+            check_message(connection, rates, session_id, body)
             new_input = add_input(connection, session_id, by, body, audience)
             if also:
                 also.write(connection, new_input)
@@ -89,10 +92,11 @@ class Inputs:
         statement = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
         await self._rows.change(lambda connection: connection.execute(statement.values(processed=True)))
 
-    async def queue_run(self, run: QueuedRun) -> None:
+    async def queue_run(self, run: QueuedRun, rates: SessionRates = NO_RATES) -> None:
         """Queue the run that an input requests and mark the input, in one transaction."""
 
         def take(connection: Connection) -> None:
+            check_run(connection, rates, run.session_id)
             add_run(connection, run)
             here = (inputs.c.session_id == run.session_id, inputs.c.seq == run.input)
             connection.execute(update(inputs).where(*here).values(processed=True))

@@ -22,7 +22,7 @@ DEFAULT_LOG_BYTES = 256 * 1024 * 1024
 OUTPUT_TYPES = frozenset({"shell.printed", "terminal.printed"})
 # A program or a client decides how many.
 FREQUENT_TYPES = frozenset({"egress.attempted", "terminal.resized", "terminal.typed"})
-START_TYPES = frozenset({"command.started", "run.started", "terminal.opened", "tool.called"})
+START_TYPES = frozenset({"command.started", "run.started", "terminal.opened", "tests.started", "tool.called"})
 
 AnEvent = Event | UnknownEvent
 
@@ -91,6 +91,6 @@ def check_capacity(session_id: SessionId, events: Sequence[AnEvent], used_bytes:
 
 
 def _is_start(event: AnEvent) -> bool:
-    """Whether work starts that can be refused. A command typed in a terminal has started already."""
+    """True if work starts that can be refused. A command typed in a terminal has started already."""
     is_typed = isinstance(event, CommandStarted) and bool(event.terminal)
     return event.type in START_TYPES and not is_typed

@@ -9,8 +9,8 @@ from hutch.domain.events import AnyEvent, Entry, ErasedEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.domain.old_event_names import current_payload, current_type
 from hutch.store.blobs import BlobMissing, Blobs
+from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import Record
-from hutch.store.interface import Head
 from hutch.store.schema import events, logs, public_keys, statements
 from hutch.store.signed_statements import Statement
 
@@ -48,19 +48,8 @@ def read_records(
             if not records:
                 raise EventsMissing(session_id, expected, row.seq - 1)
             return records, True
-        salt, payload = row.salt, row.payload
-        if payload is None and salt is not None:
-            try:
-                payload = blobs.get(row.payload_hash)
-            except BlobMissing as missing:
-                here = (events.c.log_id == log_id, events.c.seq == row.seq)
-                salt = connection.scalar(select(events.c.salt).where(*here))
-                if salt is not None:  # lost, not erased since the row was read
-                    raise BlobMissing(f"Event {row.seq} of session {session_id}: {missing}") from None
-        records.append(
-            Record(session_id, row.seq, row.at_ms, row.type, salt, payload, row.payload_hash, row.hash)
-        )
-        weight += len(payload or b"")
+        records.append(_to_record(connection, blobs, session_id, row))
+        weight += len(records[-1].payload or b"")
         if weight > PAGE_BYTES:
             return records, True
     if not records and after < newest:
@@ -68,11 +57,61 @@ def read_records(
     return records, len(records) == limit or after + len(records) < newest
 
 
+def read_records_before(
+    connection: Connection, blobs: Blobs, session_id: SessionId, before: int, limit: int
+) -> list[Record]:
+    """The last records before a sequence number, the oldest first. A page begins late at `PAGE_BYTES`, and
+    after an event that is missing; a page that would end with one raises `EventsMissing`."""
+    log_id, newest = log_and_newest(connection, session_id)
+    before = min(before, newest + 1)
+    query = select(events).where(events.c.log_id == log_id, events.c.seq < before)
+    records: list[Record] = []
+    weight = 0
+    for row in connection.execute(query.order_by(events.c.seq.desc()).limit(limit)).all():
+        expected = before - 1 - len(records)
+        if row.seq != expected and not records:
+            raise EventsMissing(session_id, row.seq + 1, expected)
+        if row.seq != expected or weight > PAGE_BYTES:
+            break
+        records.append(_to_record(connection, blobs, session_id, row))
+        weight += len(records[-1].payload or b"")
+    if not records and before > 1:
+        raise EventsMissing(session_id, 1, before - 1)
+    return records[::-1]
+
+
+def _to_record(
+    connection: Connection, blobs: Blobs, session_id: SessionId, row: Row[tuple[object, ...]]
+) -> Record:
+    salt, payload = row.salt, row.payload
+    if payload is None and salt is not None:
+        try:
+            payload = blobs.get(row.payload_hash)
+        except BlobMissing as missing:
+            here = (events.c.log_id == row.log_id, events.c.seq == row.seq)
+            salt = connection.scalar(select(events.c.salt).where(*here))
+            if salt is not None:  # lost, not erased since the row was read
+                raise BlobMissing(f"Event {row.seq} of session {session_id}: {missing}") from None
+    return Record(session_id, row.seq, row.at_ms, row.type, salt, payload, row.payload_hash, row.hash)
+
+
 def read_entries(
     connection: Connection, blobs: Blobs, session_id: SessionId, after: int, limit: int
 ) -> tuple[list[Entry], bool]:
     """Like `read_records`, as entries with typed events."""
     records, more = read_records(connection, blobs, session_id, after, limit)
+    return _to_entries(connection, session_id, records), more
+
+
+def read_entries_before(
+    connection: Connection, blobs: Blobs, session_id: SessionId, before: int, limit: int
+) -> list[Entry]:
+    """Like `read_records_before`, as entries with typed events."""
+    records = read_records_before(connection, blobs, session_id, before, limit)
+    return _to_entries(connection, session_id, records)
+
+
+def _to_entries(connection: Connection, session_id: SessionId, records: Sequence[Record]) -> list[Entry]:
     erased = [record.seq for record in records if record.payload is None]
     erasures = _read_erasures(connection, session_id, erased) if erased else {}
     entries = []
@@ -83,13 +122,20 @@ def read_entries(
             payload = current_payload(record.payload, record.type)
             event = from_json(payload, type_)
         entries.append(Entry(session_id, record.seq, record.at_ms, event, record.hash, payload))
-    return entries, more
+    return entries
 
 
 def count_payloads(connection: Connection, session_id: SessionId) -> int:
     """The number of payloads of a session that are not erased."""
     log_id = _log_id(connection, session_id)
     query = select(func.count()).where(events.c.log_id == log_id, events.c.salt.is_not(None))
+    return int(connection.scalar(query) or 0)
+
+
+def count_erasures(connection: Connection, session_id: SessionId) -> int:
+    """The number of signed erasures of a log."""
+    log_id = _log_id(connection, session_id)
+    query = select(func.count()).where(statements.c.log_id == log_id, statements.c.kind == "erasure")
     return int(connection.scalar(query) or 0)
 
 

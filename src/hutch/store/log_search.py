@@ -13,7 +13,7 @@ from hutch.domain.events import Entry, from_json
 from hutch.domain.ids import SessionId
 from hutch.domain.old_event_names import current_payload, current_type
 from hutch.store.blobs import BlobMissing, Blobs
-from hutch.store.interface import SearchResult
+from hutch.store.event_log_interface import SearchResult
 from hutch.store.log_reader import log_and_newest
 from hutch.store.schema import events
 

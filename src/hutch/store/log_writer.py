@@ -23,13 +23,13 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, DataGone
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
-from hutch.store.batch_linking import Append, AppendBatch
+from hutch.store.append_batch import Append, AppendBatch
 from hutch.store.blobs import Blobs
 from hutch.store.database import DatabaseDamaged, translate_errors
-from hutch.store.database_file_check import DatabaseFiles
+from hutch.store.database_file_loss_check import DatabaseFiles
+from hutch.store.event_log_interface import Head
 from hutch.store.head_signing import Notary
-from hutch.store.interface import Head
-from hutch.store.notifier import LogGrowth
+from hutch.store.log_notifier import LogGrowth
 from hutch.store.payload_erasure import delete_pending_blobs
 from hutch.store.transaction import Transaction
 from hutch.store.unwritten_events import Gaps, is_storage_failure

@@ -1,5 +1,6 @@
 """One-time links, as rows: for a login or an invite. Each works once and expires."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -7,11 +8,11 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.random_secret import INVITE, LINK, hash_of, new_secret
-from hutch.domain.user import Role, ShareRole, User
+from hutch.domain.user import Role, ShareRole, ShareScope, User
 from hutch.store.schema import links
-from hutch.store.shares import set_share
+from hutch.store.shares import set_share, split_scopes
 from hutch.store.table_access import Rows
 from hutch.store.users import add_user
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
@@ -34,6 +35,14 @@ class Link:
     expires_ms: int
     used_ms: int | None = None
     used_by: str | None = None
+    more_sessions: tuple[str, ...] = ()  # besides `session_id`
+    share_scopes: tuple[ShareScope, ...] = ()  # empty: all that the role in the sessions includes
+    access_until_ms: int | None = None  # when the shares end
+
+    @property
+    def session_ids(self) -> tuple[str, ...]:
+        """The sessions that an invite shares."""
+        return (self.session_id, *self.more_sessions) if self.session_id else ()
 
 
 _COLUMNS = tuple(links.c[name] for name in Link.__dataclass_fields__)
@@ -63,6 +72,9 @@ class OneTimeLinks:
         share_role: ShareRole | None,
         life_ms: int,
         created_by: str,
+        more_sessions: Sequence[str] = (),
+        share_scopes: tuple[ShareScope, ...] = (),
+        access_until_ms: int | None = None,
     ) -> tuple[Link, str]:
         now_ms = wall_ms()
         link = Link(
@@ -75,6 +87,9 @@ class OneTimeLinks:
             created_by,
             now_ms,
             now_ms + life_ms,
+            more_sessions=tuple(more_sessions),
+            share_scopes=share_scopes,
+            access_until_ms=access_until_ms,
         )
         return await self._add(link, INVITE)
 
@@ -88,7 +103,7 @@ class OneTimeLinks:
         )
         if before:
             query = query.where(links.c.id < before)
-        return await self._rows.fetch(lambda db: [Link(*row) for row in db.execute(query)])
+        return await self._rows.fetch(lambda db: [_link(row) for row in db.execute(query)])
 
     async def redeem(self, secret: str, kind: Literal["login", "invite"]) -> Link:
         """Use a link; of concurrent callers, one succeeds."""
@@ -100,8 +115,7 @@ class OneTimeLinks:
         def change(db: Connection) -> tuple[Link, User]:
             link = _redeem(db, secret, "invite", used_by=name[:64])
             user = add_user(db, name, link.role or "observer", password_hash=password_hash)
-            if link.session_id and link.share_role:
-                set_share(db, link.session_id, user.id, link.share_role, link.created_by)
+            _share(db, link, user.id)
             return link, user
 
         return await self._rows.change(change)
@@ -113,14 +127,14 @@ class OneTimeLinks:
             link = _redeem(db, secret, "invite", used_by=user_id)
             if not link.session_id or not link.share_role:
                 raise BadRequest("This invite is for a new user; you already have an account.")
-            set_share(db, link.session_id, user_id, link.share_role, link.created_by)
+            _share(db, link, user_id)
             return link
 
         return await self._rows.change(change)
 
-    async def check(self, secret: str, kind: Literal["login", "invite"]) -> None:
+    async def check(self, secret: str, kind: Literal["login", "invite"]) -> Link:
         """Raise if a link is invalid; does not redeem it."""
-        await self._rows.fetch(lambda db: _find_valid(db, secret, kind))
+        return await self._rows.fetch(lambda db: _find_valid(db, secret, kind))
 
     async def withdraw(self, link_id: str) -> Link:
         """Delete an invite, so that it no longer works."""
@@ -130,13 +144,14 @@ class OneTimeLinks:
             if row is None:
                 raise NotFound(f"There is no invite {echo(link_id, 80)}.")
             db.execute(delete(links).where(links.c.id == link_id))
-            return Link(*row)
+            return _link(row)
 
         return await self._rows.change(change)
 
     async def _add(self, link: Link, prefix: str, *first: Any) -> tuple[Link, str]:
         secret = new_secret(prefix)
         values = {name: getattr(link, name) for name in Link.__dataclass_fields__}
+        values |= {name: ",".join(values[name]) for name in ("more_sessions", "share_scopes")}
 
         def change(db: Connection) -> None:
             db.execute(delete(links).where(links.c.expires_ms < self._clock.now_ms() - RETENTION_MS))
@@ -171,4 +186,25 @@ def _find_valid(db: Connection, secret: str, kind: Literal["login", "invite"]) -
     ).first()
     if row is None:
         raise Denied("This link does not work: it was used, it has expired, or it never existed.")
-    return Link(*row)
+    return _link(row)
+
+
+def _link(row: Any) -> Link:
+    values = dict(row._mapping)
+    values["more_sessions"] = tuple(id for id in values["more_sessions"].split(",") if id)
+    return Link(**{**values, "share_scopes": split_scopes(values["share_scopes"])})
+
+
+def _share(db: Connection, link: Link, user_id: str) -> None:
+    """Give a user the shares of an invite."""
+    if link.share_role:
+        for session_id in link.session_ids:
+            set_share(
+                db,
+                session_id,
+                user_id,
+                link.share_role,
+                link.created_by,
+                link.share_scopes,
+                link.access_until_ms,
+            )

@@ -22,8 +22,9 @@ def hold_process_lock(path: Path, *, holder: str) -> Iterator[None]:
             f"Another {holder} (process {pid}) is using {path.parent}. Stop it first, "
             "or set HUTCH_HOME to another directory."
         )
-    with os.fdopen(held, "r+") as file:
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+    try:
+        with translate_errors(path):
+            os.ftruncate(held, os.write(held, f"{os.getpid()}\n".encode()))
         yield
+    finally:
+        os.close(held)

@@ -20,7 +20,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Entry, ErasedEvent, Event, UnknownEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
-from hutch.store.interface import Listener
+from hutch.store.event_log_interface import Listener
 from hutch.store.schema import events, logs, projections, stale_projections
 from hutch.store.table_access import Rows
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from hutch.domain.audience import Reader
 from hutch.domain.ids import SessionId
-from hutch.store.interface import ErasedMeanwhile, EventLog, Evidence
-from hutch.store.missing_events_check import damaged_log
+from hutch.store.event_log_interface import ErasedMeanwhile, EventLog, Evidence
+from hutch.store.log_damage_check import damaged_log
 from hutch.store.record_zip_writer import write_record
 
 

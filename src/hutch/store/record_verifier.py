@@ -14,9 +14,8 @@ from pathlib import Path
 import orjson
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.record_archive import Archive, open_archive
 from hutch.store.record_format import (
     MAX_PAYLOAD_BYTES,
     README,
@@ -29,6 +28,7 @@ from hutch.store.record_format import (
     parse_manifest,
     parse_statement,
 )
+from hutch.store.record_zip_format import Archive, open_archive
 from hutch.store.signed_statements import Kind, Statement, is_signed_by
 
 SIZE_LIMIT_BYTES = 8 * 1024**3
@@ -315,7 +315,7 @@ class _Check:
             )
 
     def _warnings(self) -> Iterator[str]:
-        """What a valid record does not prove."""
+        """The claims that a valid record does not prove."""
         if not self.pins:
             yield (
                 "No key was given, and anybody can sign a record with a key of their own. "

@@ -20,7 +20,6 @@ from typing import IO
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record
-from hutch.store.record_archive import ZipMember, directory, header
 from hutch.store.record_format import (
     README,
     Manifest,
@@ -29,6 +28,7 @@ from hutch.store.record_format import (
     manifest_line,
     statement_line,
 )
+from hutch.store.record_zip_format import ZipMember, directory, header
 from hutch.store.signed_statements import Statement
 
 CHUNK_BYTES = 1024 * 1024

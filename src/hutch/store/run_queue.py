@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
+from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
 from hutch.store.process_bound_runs import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
@@ -28,10 +29,16 @@ ABANDONED = "The process that worked on it has ended. Resume it to continue."
 
 @dataclass(frozen=True, slots=True)
 class RunCapacity:
-    """The maximum number of concurrent runs."""
+    """The maximum number of concurrent runs.
+
+    A run that waits for an approval or an answer does not count, up to a number of its own: it keeps the
+    memory of its jail. Waiting runs beyond that number count like running ones.
+    """
 
     total: int
     per_user: int
+    waiting: int = 0
+    waiting_per_user: int = 0
 
 
 def add_run(connection: Connection, run: QueuedRun) -> None:
@@ -41,7 +48,13 @@ def add_run(connection: Connection, run: QueuedRun) -> None:
 def read_run(row: Mapping[Any, Any]) -> QueuedRun:
     """Convert a row to a run."""
     delivered = row["delivered"]
-    return QueuedRun(**{**row, "delivered": DeliveryResult(**json.loads(delivered)) if delivered else None})
+    return QueuedRun(
+        **{
+            **row,
+            "generation": Generation(**json.loads(row["generation"])),
+            "delivered": DeliveryResult(**json.loads(delivered)) if delivered else None,
+        }
+    )
 
 
 class Runs:
@@ -135,6 +148,14 @@ class Runs:
         """For each session, the newest run with a delivery result."""
         tried = (runs.c.session_id.in_(session_ids), runs.c.delivered != "")
         newest = select(func.max(runs.c.id)).where(*tried).group_by(runs.c.session_id)
+        statement = select(runs).where(runs.c.id.in_(newest))
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
+        return {row["session_id"]: read_run(row) for row in found}
+
+    async def last_ended(self, session_ids: Collection[str]) -> dict[str, QueuedRun]:
+        """For each session, the newest run that has ended."""
+        ended = (runs.c.session_id.in_(session_ids), runs.c.state == "ended", runs.c.kind == "prompt")
+        newest = select(func.max(runs.c.id)).where(*ended).group_by(runs.c.session_id)
         statement = select(runs).where(runs.c.id.in_(newest))
         found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return {row["session_id"]: read_run(row) for row in found}
@@ -295,7 +316,8 @@ def _reclaim(connection: Connection, *which: ColumnElement[bool]) -> list[Queued
 
 
 def _values(run: QueuedRun) -> dict[str, Any]:
-    return {**asdict(run), "delivered": _text(run.delivered)}
+    generation = json.dumps(asdict(run.generation))
+    return {**asdict(run), "generation": generation, "delivered": _text(run.delivered)}
 
 
 def _text(delivered: DeliveryResult | None) -> str:
@@ -303,14 +325,21 @@ def _text(delivered: DeliveryResult | None) -> str:
 
 
 def _claim(connection: Connection, worker: str, lease_ms: int, capacity: RunCapacity) -> QueuedRun | None:
-    running = select(runs.c.session_id, runs.c.owner).where(runs.c.state == "running")
+    claimed = (
+        select(runs.c.session_id, runs.c.owner, sessions.c.state)
+        .join(sessions, sessions.c.id == runs.c.session_id)
+        .where(runs.c.state == "running")
+    )
     if is_reserved(worker):  # runs of other workers do not count towards its capacity
-        running = running.where(runs.c.worker == worker)
-    busy = [(row.session_id, row.owner) for row in connection.execute(running)]
-    if len(busy) >= capacity.total:
+        claimed = claimed.where(runs.c.worker == worker)
+    busy = connection.execute(claimed).all()
+    waits = Counter(row.owner for row in busy if row.state == "waiting")
+    of_user = Counter(row.owner for row in busy if row.state != "waiting")
+    if of_user.total() + max(0, waits.total() - capacity.waiting) >= capacity.total:
         return None
-    of_user = Counter(owner for _, owner in busy)
-    busy_sessions = {session_id for session_id, _ in busy}
+    for owner, number in waits.items():
+        of_user[owner] += max(0, number - capacity.waiting_per_user)
+    busy_sessions = {row.session_id for row in busy}
     waiting = (
         select(runs)
         .join(sessions, sessions.c.id == runs.c.session_id)

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from hutch.store.shared_columns import ROW, numbers, text_keys, texts
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
+REVISIONS = (*(f"{number:04}" for number in range(1, 17)), "0018", "0019", "0020", "0022")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -178,6 +178,9 @@ links = Table(
     Column("role", Text),  # of the user that an invite creates
     Column("session_id", Text),  # what an invite shares
     Column("share_role", Text),
+    Column("more_sessions", Text, nullable=False, server_default=""),  # further ids, with commas
+    Column("share_scopes", Text, nullable=False, server_default=""),
+    Column("access_until_ms", BigInteger),  # when the shares end
     Column("created_by", Text, nullable=False),
     *numbers("created_ms expires_ms"),
     Column("used_ms", BigInteger),
@@ -200,6 +203,8 @@ shares = Table(
     Column("user_id", ForeignKey(users.c.id), primary_key=True, index=True),
     *texts("role created_by"),
     Column("created_ms", BigInteger, nullable=False),
+    Column("scopes", Text, nullable=False, server_default=""),  # with commas; empty: all of the role
+    Column("expires_ms", BigInteger),  # NULL: never
 )
 
 login_attempts = Table(
@@ -229,9 +234,13 @@ sessions = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("owner", Text, nullable=False, index=True),
-    *texts("purpose role expectations repository revision persona model"),
+    *texts("purpose role company expectations repository revision persona model"),
     Column("network", Text, nullable=False),  # JSON
+    Column("variables", Text, nullable=False),  # JSON: pairs of name and value
+    Column("secrets", Text, nullable=False),  # JSON: names
     Column("limits", Text, nullable=False),  # JSON
+    Column("resources", Text, nullable=False),  # JSON
+    Column("generation", Text, nullable=False),  # JSON
     Column("deliver", Boolean, nullable=False),
     Column("delivery", Text, nullable=False),  # JSON: delivery options
     Column("workspace_id", Text, nullable=False),  # empty until it is prepared
@@ -249,6 +258,7 @@ runs = Table(
     Column("owner", Text, nullable=False),
     Column("kind", Text, nullable=False),  # prepare, prompt
     Column("prompt", Text, nullable=False),
+    Column("generation", Text, nullable=False),  # JSON
     Column("input", BigInteger, nullable=False),  # the input that it came from; 0 when none
     Column("state", Text, nullable=False, index=True),  # queued, running, held, ended
     Column("worker", Text, nullable=False),
@@ -282,6 +292,29 @@ approval_rules = Table(
     Column("position", ROW, primary_key=True),
     *texts("user_id tool pattern"),
     UniqueConstraint("user_id", "tool", "pattern"),
+)
+
+# Policies that owners added while the server runs.
+policies = Table(
+    "policies",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("body", Text, nullable=False),  # JSON
+    Column("created_by", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+)
+
+preferences = Table("preferences", metadata, *text_keys("user_id name"), *texts("value"))
+
+# Users whose erasure has begun. Names are not kept.
+user_erasures = Table(
+    "user_erasures",
+    metadata,
+    Column("user_id", Text, primary_key=True),
+    Column("heir", Text, nullable=False),  # the user who gets the sessions; empty: they are erased
+    Column("mentions", Text, nullable=False),  # erase or keep: events of other sessions with the user's name
+    Column("sessions", Text, nullable=False),  # their ids, with spaces
+    *numbers("started_ms ended_ms"),  # 0 until its end
 )
 
 answered_requests = Table(

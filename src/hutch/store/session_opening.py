@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from hutch.domain.events import Event
 from hutch.domain.session import QueuedRun, Session
-from hutch.store.interface import EventLog
+from hutch.store.event_log_interface import EventLog
 from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
 from hutch.store.table_access import ExtraWrite

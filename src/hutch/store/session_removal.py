@@ -6,6 +6,7 @@ from sqlalchemy.dialects.sqlite import insert
 from hutch.domain.session import Session, SessionInput
 from hutch.store.schema import inputs, runs, session_removals, sessions, shares
 from hutch.store.table_access import Rows
+from hutch.store.test_runs import delete_tests
 
 
 class PendingRemoval:
@@ -42,6 +43,7 @@ async def remove_session(rows: Rows, session: Session) -> frozenset[str]:
         audience = frozenset({session.owner, *shared})
         for table in (inputs, runs, shares, session_removals):
             connection.execute(delete(table).where(table.c.session_id == session.id))
+        delete_tests(connection, session.id)
         connection.execute(delete(sessions).where(sessions.c.id == session.id))
         return audience
 

@@ -7,22 +7,40 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
 
+from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import NotFound
+from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, Session, SessionState
-from hutch.store.schema import runs, sessions, shares
+from hutch.store.schema import runs, sessions
+from hutch.store.shares import shared_with
 from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms
 
 ENDED_STATES = ("ended",)
+JSON_COLUMNS = ("network", "variables", "secrets", "limits", "resources", "generation", "delivery")
 
 
 def add_session(connection: Connection, session: Session) -> None:
+    connection.execute(insert(sessions).values(_values(session)))
+
+
+def change_session(connection: Connection, before: Session, after: Session) -> bool:
+    """Store other options of a session; False if they are no longer as `before`, or it has ended."""
+    columns = ("persona", "model", *JSON_COLUMNS)
+    old, new = _values(before), _values(after)
+    unchanged = (sessions.c[name] == old[name] for name in columns)
+    here = (sessions.c.id == before.id, sessions.c.state.not_in(ENDED_STATES), *unchanged)
+    changed = {name: new[name] for name in columns}
+    statement = update(sessions).where(*here).values(**changed, updated_ms=wall_ms())
+    return connection.execute(statement).rowcount > 0
+
+
+def _values(session: Session) -> dict[str, Any]:
     values = asdict(session)
-    plain = {name: json.dumps(values[name]) for name in ("network", "limits", "delivery")}
-    connection.execute(insert(sessions).values({**values, **plain}))
+    return {**values, **{name: json.dumps(values[name]) for name in JSON_COLUMNS}}
 
 
 def find_session(connection: Connection, session_id: str) -> Session | None:
@@ -54,7 +72,7 @@ class Sessions:
         """Sessions that a user owns or shares, newest first; with None, all."""
         statement = select(sessions).order_by(sessions.c.id.desc()).limit(limit)
         if user_id is not None:
-            shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
+            shared = shared_with(user_id)
             statement = statement.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
         if states:
             statement = statement.where(sessions.c.state.in_(states))
@@ -84,11 +102,19 @@ class Sessions:
             lambda connection: connection.execute(statement.values(**values, updated_ms=wall_ms()))
         )
 
+    async def set_unless_paused(self, session_id: SessionId, state: SessionState) -> None:
+        """Update the state of a session, unless it is paused or has ended."""
+        excluded = (*ENDED_STATES, "paused")
+        statement = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(excluded))
+        values = {"state": state, "reason": "", "updated_ms": wall_ms()}
+        await self._rows.change(lambda connection: connection.execute(statement.values(values)))
+
     async def set_run_options(
-        self, session_id: SessionId, *, limits: RunLimits, model: str, deliver: bool
+        self, session_id: SessionId, *, limits: RunLimits, model: str, generation: Generation, deliver: bool
     ) -> None:
-        """Change the limits, model and delivery of future runs."""
-        await self.set(session_id, limits=json.dumps(asdict(limits)), model=model, deliver=deliver)
+        """Change the limits, model, generation options and delivery of future runs."""
+        plain = {"limits": json.dumps(asdict(limits)), "generation": json.dumps(asdict(generation))}
+        await self.set(session_id, **plain, model=model, deliver=deliver)
 
     async def in_states(self, states: Collection[SessionState]) -> list[SessionId]:
         statement = select(sessions.c.id).where(sessions.c.state.in_(states)).order_by(sessions.c.id)
@@ -134,7 +160,11 @@ def read_session(row: RowMapping) -> Session:
         **{
             **values,
             "network": tuple(json.loads(values["network"])),
+            "variables": tuple((name, value) for name, value in json.loads(values["variables"])),
+            "secrets": tuple(json.loads(values["secrets"])),
             "limits": RunLimits(**json.loads(values["limits"])),
+            "resources": Resources(**json.loads(values["resources"])),
+            "generation": Generation(**json.loads(values["generation"])),
             "delivery": _delivery(json.loads(values["delivery"])),
         }
     )

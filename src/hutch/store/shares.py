@@ -1,13 +1,14 @@
 """Shares of sessions with other users, as rows."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
-from hutch.domain.quoted_text import echo
-from hutch.domain.user import ShareRole
+from hutch.domain.one_line_text_check import echo
+from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.schema import shares
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
@@ -23,9 +24,35 @@ class Share:
     role: ShareRole
     created_by: str
     created_ms: int
+    scopes: tuple[ShareScope, ...] = ()  # empty: all that the role includes
+    expires_ms: int | None = None
+
+    def includes(self, scope: ShareScope) -> bool:
+        return not self.scopes or scope in self.scopes
 
 
 _COLUMNS = tuple(shares.c[name] for name in Share.__dataclass_fields__)
+
+
+def is_valid() -> ColumnElement[bool]:
+    """The condition for shares that have not expired."""
+    return shares.c.expires_ms.is_(None) | (shares.c.expires_ms > wall_ms())
+
+
+def shared_with(user_id: str) -> Select[tuple[str]]:
+    """The ids of the sessions that are shared with a user."""
+    return select(shares.c.session_id).where(shares.c.user_id == user_id, is_valid())
+
+
+def read_share(row: RowMapping) -> Share:
+    """A share from its row."""
+    values: dict[str, Any] = dict(row)
+    return Share(**{**values, "scopes": split_scopes(values["scopes"])})
+
+
+def split_scopes(text: str) -> tuple[ShareScope, ...]:
+    """Scopes as a row stores them."""
+    return tuple(scope for scope in SHARE_SCOPES if scope in text.split(","))
 
 
 class Shares:
@@ -34,9 +61,20 @@ class Shares:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def set(self, session_id: str, user_id: str, role: ShareRole, *, created_by: str) -> Share:
+    async def set(
+        self,
+        session_id: str,
+        user_id: str,
+        role: ShareRole,
+        *,
+        created_by: str,
+        scopes: tuple[ShareScope, ...] = (),
+        expires_ms: int | None = None,
+    ) -> Share:
         """Share a session with a user, or change the role in it."""
-        return await self._rows.change(lambda db: set_share(db, session_id, user_id, role, created_by))
+        return await self._rows.change(
+            lambda db: set_share(db, session_id, user_id, role, created_by, scopes, expires_ms)
+        )
 
     async def remove(self, session_id: str, user_id: str) -> None:
         statement = delete(shares).where(shares.c.session_id == session_id, shares.c.user_id == user_id)
@@ -45,29 +83,46 @@ class Shares:
 
     async def role(self, session_id: str, user_id: str) -> ShareRole | None:
         """The role of a user in a session of another user."""
-        statement = select(shares.c.role).where(
-            shares.c.session_id == session_id, shares.c.user_id == user_id
-        )
-        return await self._rows.fetch(lambda db: db.execute(statement).scalar_one_or_none())
+        share = await self.find(session_id, user_id)
+        return share.role if share else None
+
+    async def find(self, session_id: str, user_id: str) -> Share | None:
+        """The share of a user in a session, unless it has expired."""
+        here = (shares.c.session_id == session_id, shares.c.user_id == user_id)
+        statement = select(*_COLUMNS).where(*here, is_valid())
+        row = await self._rows.fetch(lambda db: db.execute(statement).mappings().first())
+        return None if row is None else read_share(row)
 
     async def of_session(self, session_id: str) -> list[Share]:
-        statement = select(*_COLUMNS).where(shares.c.session_id == session_id).order_by(shares.c.created_ms)
-        return await self._rows.fetch(lambda db: [Share(*row) for row in db.execute(statement)])
+        here = (shares.c.session_id == session_id, is_valid())
+        statement = select(*_COLUMNS).where(*here).order_by(shares.c.created_ms)
+        return await self._all(statement)
 
     async def of_user(self, user_id: str) -> list[Share]:
-        statement = select(*_COLUMNS).where(shares.c.user_id == user_id).order_by(shares.c.session_id)
-        return await self._rows.fetch(lambda db: [Share(*row) for row in db.execute(statement)])
+        here = (shares.c.user_id == user_id, is_valid())
+        statement = select(*_COLUMNS).where(*here).order_by(shares.c.session_id)
+        return await self._all(statement)
+
+    async def _all(self, statement: Select[Any]) -> list[Share]:
+        found = await self._rows.fetch(lambda db: db.execute(statement).mappings().all())
+        return [read_share(row) for row in found]
 
 
-def set_share(db: Connection, session_id: str, user_id: str, role: ShareRole, created_by: str) -> Share:
+def set_share(
+    db: Connection,
+    session_id: str,
+    user_id: str,
+    role: ShareRole,
+    created_by: str,
+    scopes: tuple[ShareScope, ...] = (),
+    expires_ms: int | None = None,
+) -> Share:
     user = get_user(db, user_id)
-    share = Share(session_id, user.id, role, created_by, wall_ms())
-    changed = db.execute(
-        update(shares)
-        .where(shares.c.session_id == session_id, shares.c.user_id == user_id)
-        .values(role=role, created_by=created_by)
-    ).rowcount
-    if not changed:
-        values = {name: getattr(share, name) for name in Share.__dataclass_fields__}
+    share = Share(session_id, user.id, role, created_by, wall_ms(), scopes, expires_ms)
+    values = {name: getattr(share, name) for name in Share.__dataclass_fields__}
+    values["scopes"] = ",".join(scopes)
+    changes = {name: values[name] for name in ("role", "created_by", "scopes", "expires_ms")}
+    here = (shares.c.session_id == session_id, shares.c.user_id == user_id)
+    if not db.execute(update(shares).where(*here).values(changes)).rowcount:
         db.execute(insert(shares).values(values))
     return share

@@ -20,10 +20,10 @@ from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.database import translate_errors
+from hutch.store.event_log_interface import ErasedMeanwhile, Evidence
 from hutch.store.hash_chain import Record
-from hutch.store.interface import ErasedMeanwhile, Evidence
+from hutch.store.log_damage_check import HEAD_STATEMENT_KINDS, find_defects
 from hutch.store.log_reader import log_and_newest, read_head, read_public_keys, read_records, read_statements
-from hutch.store.missing_events_check import HEAD_STATEMENT_KINDS, find_defects
 from hutch.store.schema import events
 from hutch.store.signed_statements import Signer, Statement
 

@@ -35,7 +35,7 @@ CONTEXT = b"hutch.statement.v1\n"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What was signed, by which key, and the signature."""
+    """A signed statement, with its key and signature."""
 
     kind: Kind
     session_id: str

@@ -10,8 +10,8 @@ from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import TerminalOpened
 from hutch.domain.ids import SessionId
-from hutch.domain.quoted_text import echo
-from hutch.store.interface import EventLog
+from hutch.domain.one_line_text_check import echo
+from hutch.store.event_log_interface import EventLog
 from hutch.store.schema import events, logs
 from hutch.store.table_access import Rows
 

@@ -11,6 +11,7 @@ from hutch.domain.events import (
     ContextCompacted,
     Entry,
     ModelReplied,
+    RunChanged,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -22,6 +23,7 @@ TYPES = (
     "session.opened",
     "run.started",
     "run.resumed",
+    "run.changed",
     "model.replied",
     "context.compacted",
     "tool.returned",
@@ -43,7 +45,7 @@ class UsageKey(NamedTuple):
 
 @dataclass(slots=True)
 class Totals:
-    """What was used."""
+    """Amounts of used resources."""
 
     runs: int = 0
     turns: int = 0
@@ -99,6 +101,8 @@ def fold_usage(state: UsageState, entries: Iterable[Entry]) -> UsageChange:
             run.model, run.persona = event.model, event.persona
         elif isinstance(event, RunResumed):
             run.model = event.model or run.model
+        elif isinstance(event, RunChanged):
+            run.model, run.persona = event.model, event.persona
         user_id = state.users.get(entry.session_id, "")
         key = UsageKey(entry.session_id, user_id, run.model, run.persona, day_of(entry.at_ms))
         _add(added, key, run, event)
@@ -114,6 +118,7 @@ def _run_of(event: AnyEvent) -> str | None:
         case (
             RunStarted(run_id=run_id)
             | RunResumed(run_id=run_id)
+            | RunChanged(run_id=run_id)
             | ModelReplied(run_id=run_id)
             | ContextCompacted(run_id=run_id)
             | ToolReturned(run_id=run_id)
@@ -124,7 +129,7 @@ def _run_of(event: AnyEvent) -> str | None:
 
 
 def _add(added: UsageChange, key: UsageKey, run: RunState, event: AnyEvent) -> None:
-    if isinstance(event, RunResumed):
+    if isinstance(event, RunResumed | RunChanged):
         return
     totals = added.setdefault(key, Totals())
     match event:

@@ -19,12 +19,12 @@ import orjson
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import locked
 
 MAX_SECRET_BYTES = 64 * 1024
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,199}")
 
 
 class Vault:

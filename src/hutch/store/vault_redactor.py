@@ -2,7 +2,8 @@
 
 A server runs for months, and users run `hutch config set-secret` meanwhile. When a text
 is redacted, the vault's file is checked, at most twenty times a second, and read again if
-it has changed. A value that was a secret once is always redacted.
+it has changed. Values from other sources (`secret_sources.py`) are redacted as soon as they
+are read. A value that was a secret once is always redacted.
 """
 
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.store.optional_vault import read_secrets
+from hutch.store.secret_sources import seen_values
 
 POLL_INTERVAL_S = 0.05
 
@@ -23,12 +25,17 @@ class VaultRedactor(Redactor):
         self._vault, self._keys = vault, keys
         self._checked_at = time.monotonic()
         self._mark = _mark(vault)
-        self._known = _stripped([*values, *self._secrets()])
+        self._seen = len(seen_values())
+        self._known = _stripped([*values, *seen_values(), *self._secrets()])
         super().__init__(self._known)
 
     def redact(self, text: str) -> str:
         self._refresh()
         return super().redact(text)
+
+    def find_secrets(self, text: str) -> set[tuple[str, str]]:
+        self._refresh()
+        return super().find_secrets(text)
 
     def mask(self, data: bytes) -> bytes:
         self._refresh()
@@ -38,9 +45,9 @@ class VaultRedactor(Redactor):
         self._refresh()
         return super().redact_after(text, place)
 
-    def partial_secret_start(self, text: str) -> int:
+    def partial_secret_start(self, text: str, *, is_edited: bool = False) -> int:
         self._refresh()
-        return super().partial_secret_start(text)
+        return super().partial_secret_start(text, is_edited=is_edited)
 
     def add_values(self, values: Iterable[str]) -> None:
         self._known |= _stripped(values)
@@ -51,6 +58,9 @@ class VaultRedactor(Redactor):
         if now - self._checked_at < POLL_INTERVAL_S:
             return
         self._checked_at = now
+        if len(seen_values()) != self._seen:
+            self._seen = len(seen_values())
+            self.add_values(seen_values())
         mark = _mark(self._vault)
         if mark == self._mark:
             return

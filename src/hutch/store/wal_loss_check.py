@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from hutch.store.database_file_check import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WAL_MAGICS
+from hutch.store.database_file_loss_check import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WAL_MAGICS
 from hutch.system.clock import boot_ms, wall_ms
 
 INDEX_VERSION = 3_007_000

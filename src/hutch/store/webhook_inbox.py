@@ -80,6 +80,13 @@ class StartedByInput:
         note(connection, self.delivery_id, state="working", session_id=made.session_id, input=made.seq)
 
 
+async def is_from_forge(rows: Rows, session_id: str, input: int) -> bool:
+    """True if a delivery of a forge opened the session, or gave it this input."""
+    here = (deliveries.c.session_id == session_id, deliveries.c.input == input)
+    statement = select(deliveries.c.id).where(*here).limit(1)
+    return await rows.fetch(lambda connection: connection.scalar(statement) is not None)
+
+
 def note(connection: Connection, id: str, **values: Any) -> None:
     """Update the progress of a delivery; a finished one no longer needs its text."""
     if values.get("state") in ("ended", "ignored"):

@@ -38,6 +38,14 @@ async def locked_async(path: Path, *, shared: bool = False) -> AsyncIterator[Non
         os.close(fd)
 
 
+@asynccontextmanager
+async def locked_by_name(directory: Path, name: str) -> AsyncIterator[None]:
+    """Hold the lock with this name in a directory, which is created if it is missing."""
+    await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
+    async with locked_async(directory / f"{name}.lock"):
+        yield
+
+
 def try_lock(path: Path, *, shared: bool = False) -> int | None:
     """A descriptor that holds the lock until it is closed, or None when another holder has it."""
     while True:

@@ -1,1 +1,1 @@
-"""What commands run on: files that nothing leads out of, and every state of them kept."""
+"""The files that commands work on: confined to a directory, with a snapshot of every state."""

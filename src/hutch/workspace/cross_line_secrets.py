@@ -61,7 +61,7 @@ def _decode_variants(data: bytes) -> Iterator[list[str]]:
 
 
 def _is_unchanged(block: Sequence[Line], there: list[str]) -> bool:
-    """Whether the file still contains these lines."""
+    """True if the file still contains these lines."""
     for line in block:
         text, note = split_cut_note(line.text)
         own = there[line.number - 1] if line.number <= len(there) else None

@@ -21,6 +21,7 @@ from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.launch.visible_system import this_system
 from hutch.system.chunked_collections import sort_in_chunks
 from hutch.workspace.globs import glob_pattern
+from hutch.workspace.hidden_files import HiddenFiles, IsHidden, hide_secrets
 from hutch.workspace.match_redaction import (
     AROUND_LINES,
     MAX_LINE_COLUMNS,
@@ -32,12 +33,10 @@ from hutch.workspace.match_redaction import (
 
 Item = TypeVar("Item")
 GrepOutput = Literal["content", "files", "count"]
-IsHidden = Callable[[str], bool]  # whether to omit a file
 
 NOT_CONFINED, NOT_FOUND = 126, 127  # exit codes of `landlock_launcher.py` if it cannot start ripgrep
-MAX_OUTPUT_BYTES = (
-    4 * 1024 * 1024
-)  # of the output; within it, results do not depend on the threads of ripgrep
+# Of the output; within it, results do not depend on the threads of ripgrep.
+MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 MAX_LISTING_BYTES = 64 * 1024 * 1024  # of file names, for a glob
 MAX_CONTEXT_LINES = 50
 RIPGREP_OPTIONS = (
@@ -64,6 +63,8 @@ class GrepQuery:
     limit: int = 200
     offset: int = 0  # number of matching lines, or files, to skip
     output: GrepOutput = "content"
+    include_ignored: bool = False  # search what `.gitignore` files list, too
+    timeout_s: float | None = None  # None: that of commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,12 @@ class GrepResult:
     cut: bool = False
     next: int | None = None  # the offset of the next page; None if there is none
     latin1: bool = False  # found only when files are read as Latin-1
+    left_out: tuple[str, ...] = ()  # rules: the files that they exclude are not shown
 
 
 @dataclass(frozen=True, slots=True)
 class GlobResult:
-    """Files whose path matches a pattern, newest first."""
+    """Files, or directories, whose path matches a pattern, newest first."""
 
     paths: list[str]
     total: int
@@ -104,9 +106,12 @@ async def grep(
     """
     hidden = hidden or (hide_secrets(mask) if mask else _hide_nothing)
     found = await _grep(jail, query, ignore, hidden, mask)
+    if isinstance(hidden, HiddenFiles):
+        found = replace(found, left_out=hidden.rules)
     if found.total or query.pattern.isascii():
         return found
-    return replace(await _grep(jail, query, ignore, hidden, mask, "--encoding=latin1"), latin1=True)
+    again = await _grep(jail, query, ignore, hidden, mask, "--encoding=latin1")
+    return replace(again, latin1=True, left_out=found.left_out)
 
 
 async def _grep(
@@ -123,6 +128,7 @@ async def _grep(
     # Without look-around, a multi-line match contains all lines that it depends on.
     engine = "default" if mask and query.multiline else "auto"
     argv = ["rg", *RIPGREP_OPTIONS, *_ignored(ignore), f"--engine={engine}", "--crlf", *more]
+    argv += ["--no-ignore"] if query.include_ignored else []
     argv += ["--ignore-case"] if query.ignore_case else []
     argv += ["--multiline", "--multiline-dotall"] if query.multiline else []
     argv += [f"--glob={query.glob}"] if query.glob else []
@@ -136,7 +142,8 @@ async def _grep(
         case "count":
             argv += ["--count", "--with-filename"]
     unit = NUL if output == "files" else MATCH
-    printed = await _search(jail, [*argv, f"--regexp={query.pattern}"], query.path, unit=unit)
+    argv += [f"--regexp={query.pattern}"]
+    printed = await _search(jail, argv, query.path, unit=unit, timeout_s=query.timeout_s)
     if mask:
         return await asyncio.to_thread(_without_secrets, printed, query, hidden, mask)
     match query.output:
@@ -144,9 +151,8 @@ async def _grep(
             return await asyncio.to_thread(_content, printed, query, hidden)
         case "files":
             paths = await asyncio.to_thread(_visible_paths, printed.stored, hidden)
-            total = len(paths) + printed.more
-            visible, next_ = _page(paths, query)
-            return GrepResult(paths=visible, total=total, cut=total > query.offset + query.limit, next=next_)
+            total, (visible, next_) = len(paths) + _more(printed, hidden), _page(paths, query)
+            return GrepResult(paths=visible, total=total, cut=bool(next_) or printed.cut, next=next_)
         case "count":
             counts = await asyncio.to_thread(_counts, printed.stored, hidden)
             total = sum(count for _, count in counts)
@@ -162,13 +168,17 @@ async def glob(
     path: str = "",
     limit: int = 200,
     offset: int = 0,
+    directories: bool = False,
     ignore: Sequence[str] = (),
     hidden: IsHidden | None = None,
 ) -> GlobResult:
-    """Files below a path that match `pattern`. `modified_ns` returns the time of a change."""
+    """Files below a path that match `pattern`. `modified_ns` returns the time of a change.
+
+    `directories`: instead of files, the directories that hold any, each with a slash at its end.
+    """
     if limit < 1 or offset < 0:
         raise BadRequest("limit must be at least 1, and offset at least 0.")
-    fits = glob_pattern(pattern)
+    fits = glob_pattern(pattern.rstrip("/") if directories else pattern)
     argv = ["rg", *RIPGREP_OPTIONS, *_ignored(ignore), "--files"]
     printed = await _search(jail, argv, path, unit=NUL, max_bytes=MAX_LISTING_BYTES)
     base = to_workspace_path(jail, path)
@@ -176,15 +186,26 @@ async def glob(
     hides = hidden or _hide_nothing
 
     def fitting() -> tuple[list[str], int]:
-        listed = (_relative(name) for name in _names(printed.stored))
+        listed: Iterator[str] = (_relative(name) for name in _names(printed.stored))
+        if directories:
+            listed = _directories(listed, base)
         found = [name for name in listed if fits.fullmatch(name, skip) and not hides(name)]
         # A full sort would hold the interpreter lock for too long.
         newest = heapq.nsmallest(offset + limit, ((-modified_ns(name), name) for name in found))
-        return [name for _, name in newest[offset:]], len(found)
+        return [f"{name}/" if directories else name for _, name in newest[offset:]], len(found)
 
     paths, total = await asyncio.to_thread(fitting)  # takes long for a large tree
     next_ = offset + limit if total > offset + limit else None
     return GlobResult(paths, total, bool(next_) or printed.cut, next_)
+
+
+def _directories(files: Iterator[str], base: str) -> Iterator[str]:
+    """The directories above these files and below `base`, each once."""
+    seen = {"", base}
+    for name in files:
+        while (name := name.rpartition("/")[0]) not in seen:
+            seen.add(name)
+            yield name
 
 
 def _names(stored: bytes) -> Iterator[bytes]:
@@ -226,14 +247,20 @@ class _SearchOutput:
 
 
 async def _search(
-    jail: Jail, argv: list[str], path: str, *, unit: re.Pattern[bytes], max_bytes: int = MAX_OUTPUT_BYTES
+    jail: Jail,
+    argv: list[str],
+    path: str,
+    *,
+    unit: re.Pattern[bytes],
+    max_bytes: int = MAX_OUTPUT_BYTES,
+    timeout_s: float | None = None,
 ) -> _SearchOutput:
     printed = _SearchOutput(unit, max_bytes)
     # The output is processed as a stream, so the jail need not store it.
     limits = replace(jail.policy.limits, output_bytes=65536, output_file_bytes=0)
     confined = [this_system().python, "-I", "-S", "-c", _launcher_source(), jail.workspace]
     words = [*confined, *argv, "--", to_workspace_path(jail, path) or "."]
-    ran = await jail.run(words, limits=limits, on_output=printed.add)
+    ran = await jail.run(words, limits=limits, on_output=printed.add, timeout_s=timeout_s)
     _check(ran, path)
     return printed
 
@@ -276,17 +303,6 @@ def _hide_nothing(path: str) -> bool:
     return False
 
 
-def hide_secrets(mask: Mask) -> IsHidden:
-    """Hide paths that contain a secret: a match would reveal it."""
-
-    @functools.cache
-    def hidden(path: str) -> bool:
-        data = path.encode(errors="surrogateescape")
-        return mask(data) != data
-
-    return hidden
-
-
 def _visible_paths(stored: bytes, hidden: IsHidden) -> list[str]:
     names = (_relative(path) for path in _names(stored) if path)
     return sort_in_chunks([path for path in names if not hidden(path)])
@@ -302,8 +318,14 @@ def _content(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden) -> Grep
     visible = [line for line in _lines(printed.stored) if not hidden(line.path)]
     lines = sort_in_chunks(visible, key=lambda line: (line.path, line.number))
     end, matches = query.offset + query.limit, sum(line.matched for line in lines)
-    total, next_ = matches + printed.more, end if matches > end else None
-    return GrepResult(lines=_select_lines(lines, query), total=total, cut=total > end, next=next_)
+    total, next_ = matches + _more(printed, hidden), end if matches > end else None
+    cut = total > end or printed.cut
+    return GrepResult(lines=_select_lines(lines, query), total=total, cut=cut, next=next_)
+
+
+def _more(printed: _SearchOutput, hidden: IsHidden) -> int:
+    """The results beyond the stored output, unless these may be in files that rules exclude."""
+    return 0 if isinstance(hidden, HiddenFiles) and hidden.rules else printed.more
 
 
 def _without_secrets(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden, mask: Mask) -> GrepResult:

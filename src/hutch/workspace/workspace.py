@@ -10,39 +10,43 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import structlog
 
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.edit.apply import apply_patch, edit_file
 from hutch.edit.edit_result import EditResult
-from hutch.edit.file_change import FileChange, Move, Operation, Write
+from hutch.edit.file_change import Announcement, FileChange, Move, Operation, Write
 from hutch.forge.host_git import Git
 from hutch.jail.interface import Jail
-from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
+from hutch.jail.work_directory import JailLocation
 from hutch.snapshots import comparison
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
-from hutch.snapshots.path_versions import PutResult
 from hutch.snapshots.restore import RestoreResult, restore
-from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
 from hutch.snapshots.storage import Snapshot
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import search
+from hutch.workspace.change_observer import ChangeObserver
 from hutch.workspace.files.change_watcher import ChangeWatcher
-from hutch.workspace.files.files import Files, PathStatus
+from hutch.workspace.files.files import CheckPath, Files, PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
+from hutch.workspace.hidden_files import IsHidden
 from hutch.workspace.link_resolution import resolve_links
 from hutch.workspace.match_redaction import Mask
-from hutch.workspace.preparation.quota import Quota
+from hutch.workspace.operation_changes import announced_by, are_plain_writes
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.quota import Quota
+from hutch.workspace.replaced_versions import store_replaced
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 EditFields = Sequence[Mapping[str, Any]]  # as tools and requests give them
+LARGE_ENTRIES = 500  # of a workspace: then a request or tool that writes a file does not wait for a scan
 COMPARING = "comparing"  # in a workspace's directory: temporary git directories
 EMPTY_USAGE = DiskUsage(0, 0)
 logger = structlog.get_logger()
@@ -59,22 +63,6 @@ class SnapshotLimits:
 DEFAULT = SnapshotLimits()
 
 
-class ChangeObserver(Protocol):
-    """Learns about every change of the files. All methods are called in threads, one at a time."""
-
-    def announce(self, changes: Sequence[FileChange]) -> None:
-        """The current actor made these changes, and the next snapshot has them."""
-        ...
-
-    def announce_restore(self, number: int, path: str) -> None:
-        """The current actor restores a path to a snapshot, and the next snapshots have that."""
-        ...
-
-    def settle(self) -> None:
-        """No snapshot follows any more for what was announced."""
-        ...
-
-
 @dataclass(slots=True)
 class Workspace:
     """See `workspace_opening.open_mounted`."""
@@ -88,6 +76,7 @@ class Workspace:
     quota: Quota
     limits: SnapshotLimits
     observer: ChangeObserver | None = None
+    large_entries: int = LARGE_ENTRIES
     comparing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the current files are compared
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _working: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -148,15 +137,18 @@ class Workspace:
         return await self._change(f"before writing {path}", self._write, path, data, if_hash)
 
     async def create(self, path: str, data: bytes = b"") -> FileChange:
-        return await self._change(f"before creating {path}", self._create, path, data)
+        return await self._change(f"before creating {path}", self._write, path, data, None, create=True)
 
     async def make_directory(self, path: str) -> Sequence[FileChange]:
         return await self._change(f"before making {path}", self.files.make_directory, path)
 
-    async def move(self, path: str, to: str, *, replace: bool = False) -> Sequence[FileChange]:
-        return await self._change(f"before moving {path}", self._move, path, to, replace)
+    async def move(
+        self, path: str, to: str, *, replace: bool = False, check: CheckPath | None = None
+    ) -> Sequence[FileChange]:
+        move = partial(self.files.move, path, to, replace=replace, check=check)
+        return await self._change(f"before moving {path}", move)
 
-    async def delete(self, path: str) -> Sequence[FileChange]:
+    async def delete(self, path: str, *, check: CheckPath | None = None) -> Sequence[FileChange]:
         """Delete a file or directory, after a snapshot unless the quota is used up."""
         async with self._lock:
             try:
@@ -164,7 +156,7 @@ class Workspace:
             except LimitReached as error:
                 logger.warning("deleted without a snapshot: undo is impossible", path=path, why=str(error))
             self._compact_soon()
-            return await self.work(self._observed, self.files.delete, path)
+            return await self.work(partial(self._observed, self.files.delete, path, check=check))
 
     async def edit(self, path: str, edits: EditFields, *, if_hash: str | None = None) -> EditResult:
         """Make all edits in one file, or none; with `if_hash`, only if it still has that hash."""
@@ -180,7 +172,7 @@ class Workspace:
         query: search.GrepQuery,
         *,
         ignore: Sequence[str] = (),
-        hidden: search.IsHidden | None = None,
+        hidden: IsHidden | None = None,
         mask: Mask | None = None,
     ) -> search.GrepResult:
         query = replace(query, path=await self._inside(jail, query.path))
@@ -194,10 +186,11 @@ class Workspace:
         path: str = "",
         limit: int = 200,
         offset: int = 0,
+        directories: bool = False,
         ignore: Sequence[str] = (),
-        hidden: search.IsHidden | None = None,
+        hidden: IsHidden | None = None,
     ) -> search.GlobResult:
-        find = partial(search.glob, jail, pattern, modified_ns=self._modified_ns)
+        find = partial(search.glob, jail, pattern, modified_ns=self._modified_ns, directories=directories)
         path = await self._inside(jail, path)
         return await find(path=path, limit=limit, offset=offset, ignore=ignore, hidden=hidden)
 
@@ -249,7 +242,7 @@ class Workspace:
 
     def watcher(self) -> ChangeWatcher:
         """A watcher of its directories, for the caller to start and close."""
-        return ChangeWatcher(self.mount.directory)
+        return ChangeWatcher(self.mount.directory, skipped=self.record.layer_roots)
 
     # For the edit engine, in a thread.
 
@@ -288,7 +281,8 @@ class Workspace:
         self, reason: str, work: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs
     ) -> Result:
         async with self._lock:
-            await self.work(self._take, reason)
+            if not self._is_quick(work):  # else the version that is replaced is stored
+                await self.work(self._take, reason)
             self._compact_soon()
             return await self.work(partial(self._observed, work, *args, **kwargs))
 
@@ -316,28 +310,28 @@ class Workspace:
         max_bytes = max(self.limits.bytes, self._held.bytes + self._held.bytes // 8)
         return more >= MAX_PACKS or now.bytes > max_bytes
 
-    def _write(self, path: str, data: bytes, if_hash: str | None) -> FileChange:
+    def _write(self, path: str, data: bytes, if_hash: str | None, *, create: bool = False) -> FileChange:
         self.quota.check_space(more_bytes=len(data), more_files=1)
-        return self.files.write(path, data, if_hash=if_hash)
-
-    def _create(self, path: str, data: bytes) -> FileChange:
-        self.quota.check_space(more_bytes=len(data), more_files=1)
-        return self.files.create(path, data)
-
-    def _move(self, path: str, to: str, replace: bool) -> Sequence[FileChange]:
-        return self.files.move(path, to, replace=replace)
+        return self.files.create(path, data) if create else self.files.write(path, data, if_hash=if_hash)
 
     def _observed(self, work: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs) -> Result:
         """Change files. With an observer, a snapshot of the result follows at once: the log refers to it."""
+        self.files.announced = NOTHING_ANNOUNCED
+        keep = partial(store_replaced, self.snapshots, self.mount.directory)
+        self.files.before_replacing = keep if self.observer is not None else None
         result = work(*args, **kwargs)
-        if self.observer is not None and (changes := _changes_of(result)):
-            self.observer.announce(changes)
+        announced = announced_by(result, self.files.announced)
+        if self.observer is not None and announced.changes:
+            self.observer.announce(announced.changes)
             try:
-                self._take(f"after changing {changes[0].path}")
+                reason = f"after changing {announced.changes[0].path}"
+                if not (self._is_quick(work) and self._add_to_newest(announced, reason)):
+                    self._take(reason, announced=announced)
             except HutchError as error:  # the files are changed: that is recorded without a snapshot
                 logger.warning("changed without a snapshot", error=str(error))
             finally:
                 self.observer.settle()
+        self.files.announced = NOTHING_ANNOUNCED  # frees the contents
         return result
 
     def _read_snapshot(self, number: int, path: str, start: int, length: int) -> Bytes:
@@ -347,11 +341,25 @@ class Workspace:
             position += len(chunk)
         return Bytes(path, bytes(found), start, position)
 
-    def _take(self, reason: str, *, named: bool = False) -> Snapshot:
+    def _take(
+        self, reason: str, *, named: bool = False, announced: Announcement = NOTHING_ANNOUNCED
+    ) -> Snapshot:
+        content = snapshot_content(self.mount)
         with self.files.exclusive():
-            taken = self.snapshots.take(snapshot_content(self.mount), reason, named=named)
+            taken = self.snapshots.take(content, reason, named=named, announced=announced)
         self._trim()
         return taken
+
+    def _is_quick(self, work: Callable[..., Any]) -> bool:
+        """True if this is a write of files in a large workspace, whose other changes are recorded later."""
+        is_large = self.snapshots.scanned_entries > self.large_entries
+        return self.observer is not None and is_large and work in (self._write, edit_file, apply_patch)
+
+    def _add_to_newest(self, announced: Announcement, reason: str) -> bool:
+        """Take a snapshot of the newest one and written files. False if that is not possible."""
+        with self.files.exclusive():
+            is_possible = are_plain_writes(announced)
+            return is_possible and self.snapshots.take_versions(announced, {}, reason) is not None
 
     def _restore(self, number: int, path: str) -> RestoreResult:
         if self.observer is not None:
@@ -383,14 +391,6 @@ class Workspace:
             return self.mount.directory.stat(path).st_mtime_ns
         except (NotFound, Denied):
             return 0  # deleted in the meantime
-
-
-def _changes_of(result: object) -> Sequence[FileChange]:
-    if isinstance(result, FileChange):
-        return [result]
-    if isinstance(result, EditResult | PutResult):
-        return result.changes
-    return [each for each in result if isinstance(each, FileChange)] if isinstance(result, list) else []
 
 
 def snapshot_content(mount: WorkspaceMount) -> Content:

@@ -12,9 +12,10 @@ from hutch.snapshots.snapshot import Clean, Snapshots
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace.files.files import Files
 from hutch.workspace.preparation.base_checkout import open_index
-from hutch.workspace.preparation.quota import Quota
+from hutch.workspace.preparation.git_exclude import exclude_from_git
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.quota import Quota
 from hutch.workspace.workspace import COMPARING, DEFAULT, SnapshotLimits, Workspace
 
 COMPACT_TIMEOUT_S = 10.0  # how long closing waits for compaction
@@ -60,6 +61,8 @@ def _assemble(
 ) -> Workspace:
     record = mount.record
     try:
+        if record.layer_roots:
+            exclude_from_git(mount.directory, record.layer_roots)
         path = directory / "journal"
         path.mkdir(mode=0o700, exist_ok=True)
         journal = resources.enter_context(Directory.at(path))
@@ -69,8 +72,12 @@ def _assemble(
             directory=directory,
             mount=mount,
             git=git,
-            files=Files(mount.directory, journal),
-            snapshots=Snapshots(directory, base=open_index(home, record.base) if record.base else None),
+            files=Files(mount.directory, journal, closed=record.layer_roots),
+            snapshots=Snapshots(
+                directory,
+                base=open_index(home, record.base) if record.base else None,
+                skipped=record.layer_roots,
+            ),
             quota=Quota(mount),
             limits=limits,
         )

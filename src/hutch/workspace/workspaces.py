@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
+from hutch.domain.starter_files import StarterFiles
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
@@ -17,10 +18,10 @@ from hutch.workspace.admission.repository_access import Repositories
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.builder import Complete, prepare, same_record
 from hutch.workspace.preparation.disk_use import disk_bytes, last_used_ms
-from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
 from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
 from hutch.workspace.preparation.removal import remove_leftovers, remove_unused, remove_workspace
+from hutch.workspace.preparation.workspace_filling import Options
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
@@ -80,11 +81,10 @@ class Workspaces:
         await self.collect_bases()
         return record
 
-    async def prepare_empty(self, *, id: str | None = None) -> Record:
-        """Create an empty workspace."""
+    async def prepare_from_files(self, files: StarterFiles, *, id: str) -> Record:
+        """Create a workspace with a few files, or an empty one."""
         await asyncio.to_thread(self.home.make)
-        options = Options(quota_bytes=self.options.quota_bytes, quota_files=self.options.quota_files)
-        return await prepare(self.home, id or new_workspace_id("empty"), {}, git=self.git, options=options)
+        return await prepare(self.home, id, files, git=self.git, options=self.options, complete=self.complete)
 
     async def collect_bases(self) -> None:
         """Remove unused bases and mirrors, and leftovers of dead processes."""
@@ -105,9 +105,10 @@ class Workspaces:
 
     @asynccontextmanager
     async def open_directory(
-        self, directory: Path, *, clean: Clean = str, beside_others: bool = False
+        self, directory: Path, *, clean: Clean = str, beside_others: bool = False, number: int = 1
     ) -> AsyncIterator[Workspace]:
-        """Open a user's directory in place; with `beside_others` even if other processes have it open."""
+        """Open a user's directory in place; with `beside_others` even if other processes have it open.
+        `number` names the snapshots of one of several processes that had it open."""
         await asyncio.to_thread(self.home.make)
         opened, place = await open_in_place(
             self.home,
@@ -115,6 +116,7 @@ class Workspaces:
             quota_bytes=self.options.quota_bytes,
             quota_files=self.options.quota_files,
             beside_others=beside_others,
+            number=number,
         )
         async with open_mounted(
             self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean

@@ -7,9 +7,9 @@ needs the assertion, and then the few frames of the repository's code.
 import re
 from collections.abc import Iterator
 
-from hutch.agent.testing.report import Failure
+from hutch.agent.testing.results import Failure
 from hutch.agent.text_for_model import shortened, strip_escapes
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_text import printable, visible
 
 MAX_CHARS = 6000  # that are read; fewer are shown
 NAME_CHARS = 300
@@ -42,11 +42,13 @@ def failure(name: str, text: str, *, message: str = "", location: str = "") -> F
     else:
         lines = _reason_first(lines)
     body = re.sub(r"\n\s*\n\s*\n+", "\n\n", "\n".join(lines)).strip("\n")
-    return Failure(_in_one_line(name) or "?", body, _in_one_line(found))
+    return Failure(in_one_line(name) or "?", visible(body, lines=True), in_one_line(found))
 
 
-def _in_one_line(text: str) -> str:
+def in_one_line(text: str) -> str:
     """A name or a location as one printable line."""
+    if len(text) <= NAME_CHARS and text.isprintable():
+        return text.strip()
     return printable(shortened(strip_escapes(text), NAME_CHARS).strip())
 
 
@@ -88,7 +90,7 @@ def _reason_first(lines: list[str]) -> list[str]:
 
 
 def _repeats(line: str, message_lines: set[str]) -> bool:
-    """Whether a line only repeats the message: pytest's `E   assert 1 == 2`."""
+    """True if a line only repeats the message: pytest's `E   assert 1 == 2`."""
     bare = line.strip()
     if bare == "E" or bare.startswith("E "):
         bare = bare[1:].strip()

@@ -1,199 +1,174 @@
-"""Detects the test runner of a repository from its files, without running any of them."""
+"""Detects the test runners of a repository from its files, without running any of them.
 
-import json
-import re
-import shlex
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from importlib import resources
-from typing import Literal
+A repository may have several: one per language, and one per package below the root. They run after each
+other. A package below is left out if the runner above it covers it: pytest enters every directory, and a
+package.json with a test script tests its workspaces.
+"""
 
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from hutch.agent.testing.build_tool_runners import (
+    GRADLE_FILES,
+    cargo_runner,
+    configured_go,
+    ctest_runner,
+    go_runner,
+    gradle_runner,
+    make_runner,
+    maven_runner,
+)
+from hutch.agent.testing.node_runners import node_runner
+from hutch.agent.testing.python_runners import (
+    ENVIRONMENTS,
+    TEST_FILE,
+    configured_pytest,
+    names_pytest,
+    python_runner,
+)
+from hutch.agent.testing.runner import CONFIGURED, ReadFile, Runner
 from hutch.domain.errors import NotFound
 
-Reader = Literal["junit", "go", "jest", "tap", "cargo", "summary"]
-ReadFile = Callable[[str], bytes | None]  # a file of the workspace, None when there is none
-REPORT = "/tmp/hutch-tests.report"
-NODE_TEST = ("node", "--test", "--test-reporter=tap")  # an old Node refuses these options
-GO_VERSION = ("go", "version")
 NO_TESTS = (
-    "No tests were found: neither pytest nor unittest, Jest, Vitest, node:test, go.mod or Cargo.toml. "
-    "Run them with bash, or set tests.command in .hutch/config.toml."
+    "No tests were found: neither pytest nor unittest, Jest, Vitest, node:test, go.mod, Cargo.toml, Maven, "
+    "Gradle, ctest or a make target. Run them with bash, or set tests.command in .hutch/config.toml."
 )
-# Starts the repository's own runner, or else the jail's. npx is no choice: for a missing runner it asks the
-# network despite its options, and waits for an answer that never comes.
-INSTALLED = """name=$1 bin=$2 at=$PWD
-shift 2
-while :; do
-    found=$at/node_modules/.bin
-    [ -x "$found/$bin" ] && PATH=$found:$PATH exec "$found/$bin" "$@"
-    [ "$at" ] || break
-    at=${at%/*}
-done
-command -v -- "$bin" >/dev/null && exec "$bin" "$@"
-echo "$name is not installed: there is no node_modules/.bin/$bin." >&2
-exit 127"""
+MAX_DEPTH = 4  # of a package below the root
+MAX_SUITES = 20
+SKIPPED = frozenset(
+    {"node_modules", "vendor", "target", "dist", "build", "testdata", "fixtures", "third_party"}
+)
+PYTHON_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini")
+Find = Callable[[ReadFile, Sequence[str]], Runner | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
-    """How to run tests: the words of a command, and the reader for its results."""
-
-    name: str
-    argv: tuple[str, ...]
-    reader: Reader
-    report: str | None = None  # the path of its report in the jail; None: its output
-    shown: str = ""  # the command as users would write it
-    all_tests: tuple[str, ...] = ()  # the arguments that select all tests, where needed
-    version: tuple[str, ...] = ()  # the command that prints the version of the runner and runs no tests
-
-    def __str__(self) -> str:
-        return self.shown or " ".join(self.argv)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command to start."""
-        return (*self.argv, *self.all_tests)
-
-    @property
-    def always_counts(self) -> bool:
-        """Whether every real run of this runner reports counts."""
-        return self.reader != "summary"
-
-
-def detect(read: ReadFile, names: Sequence[str], *, command: str | None = None) -> Runner:
-    """The runner of a repository. `names` are the paths in its top directory and `tests`."""
-    for runner in detect_all(read, names, command=command):
+def detect(read: ReadFile, names: Sequence[str], *, command: str | None = None, report: str = "") -> Runner:
+    """The first runner of a repository. `names` are the paths of its files."""
+    for runner in detect_all(read, names, command=command, report=report):
         return runner
     raise NotFound(NO_TESTS)
 
 
-def detect_all(read: ReadFile, names: Sequence[str], *, command: str | None = None) -> Iterator[Runner]:
-    """All runners that a repository has tests for; `detect` takes the first."""
+def detect_all(
+    read: ReadFile, names: Sequence[str], *, command: str | None = None, report: str = ""
+) -> Iterator[Runner]:
+    """All runners that a repository has tests for, those of its root first."""
     if command:
-        yield _configured(command)
+        yield _configured(command, report)
         return
-    for find in (_node, _go, _cargo, _python):
-        if runner := find(read, names):
-            yield runner
+    for runner in islice(_found(read, names), MAX_SUITES):
+        is_unknown = report and runner.reader == "summary"
+        yield replace(runner, reports=report, reader="any") if is_unknown else runner
 
 
-def with_words(runner: Runner, words: Sequence[str]) -> Runner:
-    """The runner with arguments that select some of the tests."""
-    if not words:
-        return runner
-    if runner.name == "tests.command":
-        script = f'{runner.argv[-1]} "$@"'
-        return replace(runner, argv=(*runner.argv[:-1], script, "tests", *words), shown=_shown(runner, words))
-    return replace(runner, argv=(*runner.argv, *words), all_tests=(), shown=_shown(runner, words))
-
-
-def _shown(runner: Runner, words: Sequence[str]) -> str:
-    return f"{runner} {shlex.join(words)}"
-
-
-def _configured(command: str) -> Runner:
+def _configured(command: str, report: str) -> Runner:
     """The runner for `tests.command`; plain calls of pytest and go test are recognised."""
-    if found := re.fullmatch(r"((?:\S*python[\d.]* -m )?\S*pytest)((?: [^|;&<>$`]*)?)", command.strip()):
-        words = [*found[1].split(), f"--junitxml={REPORT}", *found[2].split()]
-        version = (*found[1].split(), "--version")
-        return Runner("pytest", tuple(words), "junit", REPORT, command, version=version)
-    if found := re.fullmatch(r"go test((?: [^|;&<>$`]*)?)", command.strip()):
-        words = ["go", "test", "-json", *found[1].split()]
-        return Runner("go test", tuple(words), "go", None, command, version=GO_VERSION)
-    return Runner("tests.command", ("/bin/bash", "-c", command), "summary", None, command)
+    if not report and (known := configured_pytest(command) or configured_go(command)):
+        return known
+    argv = ("/bin/bash", "-c", command)
+    return Runner(CONFIGURED, argv, "any" if report else "summary", None, command, reports=report)
 
 
-def _node(read: ReadFile, names: Sequence[str]) -> Runner | None:
-    raw = read("package.json")
-    if raw is None:
-        return None
-    try:
-        package = json.loads(raw)
-        script = str((package.get("scripts") or {}).get("test", ""))
-        known = {*(package.get("dependencies") or {}), *(package.get("devDependencies") or {})}
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return None
-    if "vitest" in known or re.search(r"\bvitest\b", script):
-        argv = _installed("Vitest", "vitest", "run", "--reporter=junit", f"--outputFile={REPORT}")
-        version = _installed("Vitest", "vitest", "--version")
-        return Runner("Vitest", argv, "junit", REPORT, "npx vitest run", version=version)
-    if "jest" in known or re.search(r"\bjest\b", script):
-        argv = _installed("Jest", "jest", "--json", f"--outputFile={REPORT}")
-        version = _installed("Jest", "jest", "--version")
-        return Runner("Jest", argv, "jest", REPORT, "npx jest", version=version)
-    if "node --test" in script or (
-        not script and any(re.search(r"\.test\.[cm]?js$", name) for name in names)
-    ):
-        version = (*NODE_TEST, "--version")
-        return Runner("node:test", NODE_TEST, "tap", None, "node --test", version=version)
-    if script and "no test specified" not in script:
-        argv = ("npm", "test", "--silent", "--")
-        return Runner("npm test", argv, "summary", None, "npm test", version=("npm", "--version"))
-    return None
+def _found(read: ReadFile, names: Sequence[str]) -> Iterator[Runner]:
+    tree = _Tree(read, names)
+    is_empty = True
+    for find in (tree.node, tree.go, tree.cargo, tree.maven, tree.gradle, tree.ctest, tree.python):
+        for runner in find():
+            is_empty = False
+            yield runner
+    if is_empty and (made := make_runner(read, names)):
+        yield made
 
 
-def _installed(name: str, *words: str) -> tuple[str, ...]:
-    return ("/bin/sh", "-c", INSTALLED, "tests", name, *words)
+class _Tree:
+    """The files of a repository by directory."""
+
+    def __init__(self, read: ReadFile, names: Sequence[str]) -> None:
+        self._read = read
+        self._names = names
+        self._below: Mapping[str, list[str]] = _directories(names)
+
+    def node(self) -> Iterator[Runner]:
+        yield from self._outermost(
+            "package.json", lambda read, names: node_runner(read, names, root=self._read)
+        )
+
+    def go(self) -> Iterator[Runner]:
+        for directory in self._with("go.mod"):  # each module is tested alone: `./...` ends at the next one
+            if not directory or any(name.endswith("_test.go") for name in self._names_in(directory)):
+                yield from self._try(directory, go_runner)
+
+    def cargo(self) -> Iterator[Runner]:
+        yield from self._outermost("Cargo.toml", cargo_runner)
+
+    def maven(self) -> Iterator[Runner]:
+        yield from self._outermost("pom.xml", maven_runner)
+
+    def gradle(self) -> Iterator[Runner]:
+        found = [runner for file in GRADLE_FILES for runner in self._outermost(file, gradle_runner)]
+        places = {runner.directory: runner for runner in found}
+        yield from (places[place] for place in sorted(places) if not _is_below(place, places))
+
+    def ctest(self) -> Iterator[Runner]:
+        yield from self._outermost("CMakeLists.txt", ctest_runner)
+
+    def python(self) -> Iterator[Runner]:
+        """One run from the root, or one per project if the root is none and has no tests of its own."""
+        projects = sorted({place for file in PYTHON_PROJECT for place in self._with(file) if place})
+        projects = [place for place in projects if not _is_below(place, projects)]
+        tests = [name for name in self._names if TEST_FILE.search(name)]
+        loose = [name for name in tests if not any(name.startswith(f"{place}/") for place in projects)]
+        is_project = any(file in self._names for file in PYTHON_PROJECT) and (
+            names_pytest(self._read) or not projects
+        )
+        if is_project or loose or not projects:
+            yield from self._try("", python_runner)
+            return
+        env = next((name for name in ENVIRONMENTS if name in self._names), "")
+        for place in projects:
+            above = f"{'../' * (place.count('/') + 1)}{env}" if env else ""
+            yield from self._try(place, partial(python_runner, above=above))
+
+    def _outermost(self, file: str, find: Find) -> Iterator[Runner]:
+        """The runners in directories with this file that are not below another with a runner."""
+        covered: list[str] = []
+        for directory in self._with(file):
+            if not _is_below(directory, covered):
+                for runner in self._try(directory, find):
+                    covered.append(directory)
+                    yield runner
+
+    def _try(self, directory: str, find: Find) -> Iterator[Runner]:
+        def read(path: str) -> bytes | None:
+            return self._read(f"{directory}/{path}" if directory else path)
+
+        if runner := find(read, self._names_in(directory)):
+            yield replace(runner, directory=directory)
+
+    def _names_in(self, directory: str) -> Sequence[str]:
+        if not directory:
+            return self._names
+        return [name[len(directory) + 1 :] for name in self._names if name.startswith(f"{directory}/")]
+
+    def _with(self, file: str) -> Sequence[str]:
+        """The directories that have a file, those closest to the root first."""
+        return self._below.get(file, [])
 
 
-def _go(read: ReadFile, names: Sequence[str]) -> Runner | None:
-    if "go.mod" not in names:
-        return None
-    words = ("go", "test", "-json")
-    return Runner("go test", words, "go", None, "go test", ("./...",), version=GO_VERSION)
+def _directories(names: Sequence[str]) -> Mapping[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        directory, _, file = name.rpartition("/")
+        parts = directory.split("/") if directory else []
+        if len(parts) <= MAX_DEPTH and not SKIPPED.intersection(parts):
+            found[file].append(directory)
+    for places in found.values():
+        places.sort(key=lambda place: (place.count("/") + bool(place), place))
+    return found
 
 
-def _cargo(read: ReadFile, names: Sequence[str]) -> Runner | None:
-    if "Cargo.toml" not in names:
-        return None
-    return Runner("cargo test", ("cargo", "test"), "cargo", version=("cargo", "--version"))
-
-
-def _python(read: ReadFile, names: Sequence[str]) -> Runner | None:
-    tests = [name for name in names if re.search(r"(^|/)(test_\w+|\w+_test)\.py$", name)]
-    conftest = any(name.rpartition("/")[2] == "conftest.py" for name in names)
-    if not (tests or _names_pytest(read) or conftest):
-        return None
-    python = next((f"{env}/bin/python" for env in (".venv", "venv") if env in names), "python3")
-    uses_pytest = _names_pytest(read) or conftest or _imports_pytest(read, tests)
-    if uses_pytest:
-        words = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={REPORT}")
-        version = (python, "-m", "pytest", "--version")
-        return Runner("pytest", words, "junit", REPORT, f"{python} -m pytest", version=version)
-    source = resources.files("hutch.agent.testing").joinpath("unittest_junit.py").read_text()
-    argv = (python, "-c", source, REPORT)
-    shown, all_tests = f"{python} -m unittest", _discover(names, tests)
-    return Runner("unittest", argv, "junit", REPORT, shown, all_tests, version=(python, "--version"))
-
-
-def _discover(names: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:
-    """The arguments with which unittest finds these: it does not enter a directory without __init__.py."""
-    folders = {name.rpartition("/")[0].split("/")[0] for name in tests}
-    pattern = () if any(re.search(r"(^|/)test\w*\.py$", name) for name in tests) else ("-p", "*_test.py")
-    if len(folders) == 1 and (folder := folders.pop()) and f"{folder}/__init__.py" not in names:
-        return ("discover", "-s", folder, *pattern)
-    return ("discover", *pattern)
-
-
-def _names_pytest(read: ReadFile) -> bool:
-    if read("pytest.ini") is not None:
-        return True
-    if b"[tool:pytest]" in (read("setup.cfg") or b"") or b"[pytest]" in (read("tox.ini") or b""):
-        return True
-    try:
-        project = tomllib.loads((read("pyproject.toml") or b"").decode())
-    except (ValueError, RecursionError):
-        return False
-    return "pytest" in project.get("tool", {}) or "pytest" in json.dumps(
-        [project.get("dependency-groups"), project.get("project", {}).get("optional-dependencies")],
-        default=str,
-    )
-
-
-def _imports_pytest(read: ReadFile, tests: Sequence[str]) -> bool:
-    """Whether the first tests look like pytest's rather than unittest's."""
-    texts = [read(name) or b"" for name in tests[:5]]
-    return any(re.search(rb"^\s*(import|from) pytest\b", text, re.M) for text in texts) or not any(
-        b"unittest" in text for text in texts
-    )
+def _is_below(place: str, others: Sequence[str] | Mapping[str, object]) -> bool:
+    return any(place != other and (not other or place.startswith(f"{other}/")) for other in others)

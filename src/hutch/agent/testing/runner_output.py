@@ -1,7 +1,7 @@
-"""Reads counts from the output of runners: the events of `go test`, Jest's JSON, TAP, cargo's lines.
+"""Reads results from the output of runners: the events of `go test`, Jest's JSON, cargo's lines.
 
 The output was written inside the jail and is hostile. It is read in one pass, with
-bounds, and only for its counts and failures.
+bounds, and only for its tests and their counts.
 """
 
 import io
@@ -10,22 +10,29 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from hutch.agent.testing.failure_message import failure, own_path
-from hutch.agent.testing.junit import junit
-from hutch.agent.testing.report import Counts, Failure
-from hutch.agent.testing.tally import Tally
+from hutch.agent.testing.junit import junit, pytest_junit
+from hutch.agent.testing.line_splitting import MAX_PARTS, lines_of
+from hutch.agent.testing.result_counter import Tally, parsed_line, parsed_number
+from hutch.agent.testing.results import Counts, Failure
+from hutch.agent.testing.tap import tap
 from hutch.agent.testing.unknown_runner_output import summary
+from hutch.domain.test_events import Outcome
 
 MAX_BYTES = 32 * 1024 * 1024
-MAX_PARTS = 1_000_000  # of one JSON document, or lines: each takes far more memory than its bytes
+GO_OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+JEST_OUTCOMES: dict[str, Outcome] = {"passed": "passed", "failed": "failed"}
+GO_LINE = re.compile(rb'^\{[^\n]{0,300}"Action":', re.MULTILINE)
+MAX_SNIFFED_BYTES = 64 * 1024
+BLOCK_LINES = 60  # of one failure's message
 GO_NOISE = ("=== ", "--- ", "FAIL", "ok  \t", "PASS", "exit status")
 
 
 def go_events(data: bytes) -> Counts | None:
     """`go test -json`: one event per line; only tests without subtests count."""
-    ends: dict[tuple[str, str], str] = {}
+    ends: dict[tuple[str, str], tuple[Outcome, float]] = {}
     outputs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     broken: list[str] = []
     for event in _json_lines(data):
@@ -36,26 +43,21 @@ def go_events(data: bytes) -> Counts | None:
             case "output" | "build-output":
                 outputs[key].append(str(event.get("Output", "")))
             case "pass" | "fail" | "skip" as end if key[1]:
-                ends[key] = end
+                ends[key] = GO_OUTCOMES[end], parsed_number(event.get("Elapsed", 0))
             case "fail":
                 broken.append(package)
     if not ends and not broken:
         return Counts() if data.strip().startswith(b"{") else None
     parents = {(package, test.rpartition("/")[0]) for package, test in ends if "/" in test}
-    failing = {package for (package, _), end in ends.items() if end == "fail"}
+    failing = {package for (package, _), (outcome, _) in ends.items() if outcome == "failed"}
     tally = Tally()
-    for key, end in ends.items():
-        if key in parents:
-            continue
-        if end == "fail":
-            tally.fail(partial(_go_failure, ".".join(key), outputs[key]))
-        elif end == "skip":
-            tally.skipped += 1
-        else:
-            tally.passed += 1
+    for key, (outcome, took) in ends.items():
+        if key not in parents:
+            describe = partial(_go_failure, ".".join(key), outputs[key])
+            tally.add(outcome, ".".join(key), duration_s=took, selector=" ".join(key), describe=describe)
     for package in broken:
         if package not in failing:  # it did not build, or quit in the middle
-            tally.fail(partial(_go_failure, package, outputs[package, ""]))
+            tally.add("failed", package, describe=partial(_go_failure, package, outputs[package, ""]))
     return tally.counts()
 
 
@@ -75,130 +77,94 @@ def jest(data: bytes) -> Counts | None:
         for case in cases:
             _jest_case(case, str(suite.get("name", "")), tally)
         if suite.get("status") == "failed" and not cases:  # it could not be loaded
-            tally.fail(partial(failure, str(suite.get("name", "?")), str(suite.get("message", ""))))
+            name = str(suite.get("name", "?"))
+            described = partial(failure, name, str(suite.get("message", "")))
+            tally.add("failed", own_path(name), file=name, describe=described)
     return tally.counts()
 
 
 def _jest_case(case: dict[str, Any], file: str, tally: Tally) -> None:
-    match case.get("status"):
-        case "passed":
-            tally.passed += 1
-        case "failed":
-            messages = case.get("failureMessages")
-            text = "\n".join(map(str, messages)) if isinstance(messages, list) else ""
-            tally.fail(partial(failure, str(case.get("fullName", "?")), text, location=own_path(file)))
-        case _:
-            tally.skipped += 1
-
-
-TAP_LINE = re.compile(r"^([ ]{0,400})(not )?ok\b(?: +\d+)?(?: +-)? *(.*)$")
-TAP_DIRECTIVE = re.compile(r"(?:^| )# *(SKIP|TODO)\b", re.IGNORECASE)
-BLOCK_LINES = 60  # of one failure's message
-
-
-def tap(data: bytes) -> Counts | None:
-    """TAP, as `node --test` writes it: of nested tests, only the innermost count."""
-    lines = _lines(data)
-    if not any(line.startswith("TAP version") for line in lines[:5]):
-        return None
-    tally, above = Tally(), -1
-    for place, line in enumerate(lines):
-        found = TAP_LINE.match(line)
-        if found is None:
-            continue
-        depth = len(found[1])
-        is_sum, above = above > depth, depth
-        if is_sum:
-            continue
-        directive = TAP_DIRECTIVE.search(found[3])
-        name = found[3][: directive.start()] if directive else found[3]
-        if directive:
-            tally.skipped += 1
-        elif found[2]:
-            block = [part[depth + 2 :] for part in _indented(lines, place + 1, depth)]
-            tally.fail(partial(_tap_failure, name, block))
-        else:
-            tally.passed += 1
-    return tally.counts()
-
-
-def _indented(lines: list[str], start: int, depth: int) -> Iterator[str]:
-    for line in lines[start : start + BLOCK_LINES]:
-        if line.strip() and len(line) - len(line.lstrip()) <= depth:
-            return
-        yield line
-
-
-def _tap_failure(name: str, block: list[str]) -> Failure:
-    fields = dict(found for line in block if (found := _field(line)))
-    location = fields.get("location", "").strip("'")
-    error = "\n".join(_nested(block, "error:")) or fields.get("error", "").strip("'")
-    compared = [
-        f"{name}: {fields[name]}"
-        for name in ("expected", "actual")
-        if fields.get(name) and fields[name] not in ("|-", "") and fields[name] not in error
-    ]
-    return failure(
+    name, place = str(case.get("fullName", "?")), case.get("location")
+    messages = case.get("failureMessages")
+    text = "\n".join(map(str, messages)) if isinstance(messages, list) else ""
+    tally.add(
+        JEST_OUTCOMES.get(str(case.get("status")), "skipped"),
         name,
-        "\n".join(_nested(block, "stack:")),
-        message="\n".join([error.strip(), *compared]),
-        location=own_path(location.rpartition(":")[0]),
+        duration_s=parsed_number(case.get("duration") or 0) / 1000,
+        file=file,
+        line=parsed_line(place.get("line")) if isinstance(place, dict) else 0,
+        selector=name,
+        describe=partial(failure, name, text, location=own_path(file)),
     )
 
 
-def _nested(block: list[str], name: str) -> Iterator[str]:
-    """The lines of a text under a field."""
-    inside = False
-    for line in block:
-        if inside and line.strip() and not line.startswith("  "):
-            return
-        if inside:
-            yield line[2:]
-        elif line.startswith(f"{name} |"):
-            inside = True
-
-
-def _field(line: str) -> tuple[str, str] | None:
-    found = re.match(r"(\w{1,40}): (.*)$", line)
-    return (found[1], found[2]) if found else None
-
-
 CARGO_END = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+CARGO_TEST = re.compile(r"^test (\S.{0,500}?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
+CARGO_OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
 CARGO_BLOCK = re.compile(r"^---- (.{1,500}) stdout ----$")
 
 
 def cargo(data: bytes) -> Counts | None:
-    """The lines of `cargo test`: the totals at the end of each part, and the output of failing tests."""
+    """The lines of `cargo test`: the tests, the totals of each part, and the output of failing tests."""
     tally, has_totals = Tally(), False
-    blocks: list[tuple[str, list[str]]] = []
-    inside = False
-    for line in _lines(data):
+    blocks: dict[str, list[str]] = {}
+    ends: dict[str, Outcome] = {}
+    block: list[str] | None = None
+    for line in lines_of(data):
         if found := CARGO_END.match(line):
-            has_totals = True
-            tally.passed += int(found[1])
-            tally.skipped += int(found[3])
-            # A failure without output counts too.
-            for at in range(min(int(found[2]), 100_000)):
-                name, lines = blocks[at] if at < len(blocks) else ("?", [])
-                tally.fail(partial(failure, name, "\n".join(lines)))
-            inside, blocks = False, []
+            has_totals, block = True, None
+            _cargo_part(tally, ends, blocks, [int(found[at]) for at in (1, 2, 3)])
+            blocks, ends = {}, {}
+        elif found := CARGO_TEST.match(line):
+            ends[found[1]] = CARGO_OUTCOMES[found[2]]
         elif found := CARGO_BLOCK.match(line):
-            inside = True
-            blocks.append((found[1], []))
+            block = blocks.setdefault(found[1], [])
         elif line == "failures:":
-            inside = False
-        elif inside and len(blocks[-1][1]) < BLOCK_LINES:
-            blocks[-1][1].append(line)
+            block = None
+        elif block is not None and len(block) < BLOCK_LINES:
+            block.append(line)
     return tally.counts() if has_totals else None
 
 
+def _cargo_part(
+    tally: Tally, ends: dict[str, Outcome], blocks: dict[str, list[str]], totals: list[int]
+) -> None:
+    """Count one part by its totals. Some tests may have no line of their own, or no output."""
+    for outcome, total in zip(get_args(Outcome), totals, strict=True):
+        known = [name for name, end in ends.items() if end == outcome]
+        known += [name for name in blocks if outcome == "failed" and name not in ends]
+        for name in known[:total]:
+            lines = blocks.get(name, [])
+            tally.add(outcome, name, selector=name, describe=partial(failure, name, "\n".join(lines)))
+        for _ in range(min(total - len(known), 100_000)):
+            tally.count(outcome, partial(failure, "?", ""))
+
+
+def any_format(data: bytes) -> Counts | None:
+    """A report in any known format, recognised by its content: JUnit XML, `go test -json`, TAP."""
+    start = data[:2000].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"<"):
+        return junit(data)
+    if GO_LINE.search(data[:MAX_SNIFFED_BYTES]):
+        return go_events(data)
+    return tap(data)
+
+
+def command_output(data: bytes) -> Counts | None:
+    """The output of any command: a report in a known format, or the last lines of a known runner."""
+    counts = any_format(data)
+    return counts if counts is not None and counts.total else summary(data)
+
+
 READERS: dict[str, Callable[[bytes], Counts | None]] = {
+    "any": any_format,
     "junit": junit,
+    "pytest": pytest_junit,
     "go": go_events,
     "jest": jest,
     "tap": tap,
     "cargo": cargo,
-    "summary": summary,
+    "summary": command_output,
 }
 
 
@@ -212,13 +178,6 @@ def _parsed(data: bytes) -> Any:
     if sum(map(data.count, (b"{", b"[", b","))) > MAX_PARTS:
         raise ValueError
     return json.loads(data)
-
-
-def _lines(data: bytes) -> list[str]:
-    """The lines of a text, none when there are more than a runner prints."""
-    if data.count(b"\n") > MAX_PARTS:
-        return []
-    return [line.rstrip("\r\n") for line in io.StringIO(data.decode(errors="replace"), newline="\n")]
 
 
 def _json_lines(data: bytes) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """ask_user and finish: the agent's questions to the user, and the end of its work."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -11,6 +11,9 @@ ASK_USER = "ask_user"
 
 class AskUserArguments(Arguments):
     question: str = Field(min_length=1)
+    choices: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
+        default=[], max_length=10, description="Short answers to choose from; the user may give another."
+    )
 
 
 class AskUser:
@@ -25,7 +28,7 @@ class AskUser:
                 "No user is here to answer. Decide for yourself, and say in the summary what you decided.",
                 ok=False,
             )
-        return answer_result(await context.ask(args.question, ""))
+        return answer_result(await context.ask(args.question, "", args.choices))
 
 
 def answer_result(answer: str) -> ToolResult:

@@ -1,28 +1,34 @@
 """bash runs commands in one shell that keeps its directory and variables; bash_output and bash_kill control
 those that continue in the background.
+
+A line `[stderr]` precedes the text that a command printed to standard error.
 """
 
 import asyncio
 import signal
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from hutch.agent.long_output_files import save_output
-from hutch.agent.text_for_model import shortened, strip_escapes
+from hutch.agent.text_for_model import shortened, strip_escapes, without_partial_end
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import redacted_excerpt
+from hutch.domain.signal_names import SignalNumber, signal_name
+from hutch.jail.interface import LimitHit
+from hutch.jail.limits.limit_hits import MEMBERS_TIMEOUT
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
-from hutch.jail.policy import MAX_TIMEOUT_S
+from hutch.jail.policy import MAX_TIMEOUT_S, Limits
 from hutch.jail.shell.command_result import Result
+from hutch.jail.shell.shared_shells import Shells
 from hutch.jail.shell.shell import Shell
-from hutch.jail.shell.shells import Shells
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output
 MAX_SAVED_OUTPUTS = 16  # files with outputs that were too long to show
 SHELL = "/bin/bash"
+STDERR = "[stderr]"  # before what was printed to standard error
 
 
 def agent_shell(shells: Shells) -> Shell:
@@ -59,13 +65,10 @@ class Bash:
             args.command,
             timeout_s=args.timeout_s,
             yield_s=yield_s,
-            silence_s=context.jail.policy.limits.command_timeout_s if args.timeout_s is None else None,
+            silence_s=_max_silence(args.timeout_s, context.jail.policy.limits),
             on_output=output.add if output else None,
-            on_lost=output.omit if output else None,
             on_end=output.end if output else None,
         )
-        if output:
-            output.set_background_id(result.id)
         saved = await self._save(
             Printed(strip_escapes(result.stdout), strip_escapes(result.stderr)).both, context
         )
@@ -84,6 +87,14 @@ class Bash:
         return await save_output(context.jail, f"/tmp/hutch-output-{number}.txt", output)
 
 
+def _max_silence(timeout_s: float | None, limits: Limits) -> float | None:
+    """For how long a command may print nothing; None: as long as it runs."""
+    if timeout_s is None:
+        return limits.command_timeout_s
+    most_s = limits.max_command_timeout_s
+    return most_s if most_s is not None and timeout_s > most_s else None
+
+
 class Printed(NamedTuple):
     """The readable output of a command."""
 
@@ -92,7 +103,8 @@ class Printed(NamedTuple):
 
     @property
     def both(self) -> str:
-        return "\n".join(part.rstrip("\n") for part in self if part.strip())
+        parts = [self.stdout, f"{STDERR}\n{self.stderr}" if self.stderr.strip() else ""]
+        return "\n".join(part.rstrip("\n") for part in parts if part.strip())
 
 
 def _printed(result: Result, context: Context) -> Printed:
@@ -105,11 +117,14 @@ def _printed(result: Result, context: Context) -> Printed:
 
 
 def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]:
-    """A function that makes output readable; while the command runs, the rest of a secret may still come."""
+    """A function that makes output readable. While the command runs, the rest of a secret, of a character or
+    of an escape may still come: their beginnings are held back."""
 
     def clean(data: bytes) -> str:
-        text = strip_escapes(data.decode(errors="replace"))
-        return context.redactor.redact(context.redactor.drop_partial_secret(text) if running else text)
+        if not running:
+            return context.redactor.redact(strip_escapes(data.decode(errors="replace")))
+        text = strip_escapes(without_partial_end(data).decode(errors="replace"))
+        return context.redactor.redact(context.redactor.drop_partial_secret(text))
 
     return clean
 
@@ -128,7 +143,7 @@ def render_result(result: Result, printed: Printed, saved: str = "") -> str:
     elif result.timed_out:
         notes.append(f"It {_describe_timeout(result)}")
     elif result.signal is not None:
-        notes.append(f"It was ended by signal {result.signal}.")
+        notes.append(f"It was ended by signal {signal_name(result.signal)}.")
     elif result.exit_code:
         notes.append(f"Exit code {result.exit_code}.")
     if result.limit_hit and not result.timed_out:
@@ -143,12 +158,27 @@ def render_result(result: Result, printed: Printed, saved: str = "") -> str:
 
 
 def _describe_timeout(result: Result) -> str:
+    if at_most := describe_total(result.limit_hit):
+        return at_most
     if result.was_silent and result.limit_hit:
         return (
             f"was killed after {result.limit_hit.value} (the setting jail.command_timeout_s). "
             "Give a timeout_s, or start a server with &."
         )
     return "took too long and was killed. Give a larger timeout_s, or let it run in the background."
+
+
+def describe_total(hit: LimitHit | None) -> str:
+    """The advice for a command that took as long as any may; empty if another limit stopped it."""
+    advice = "A larger timeout_s does not help. Work in smaller steps, or tell the user that it is too low."
+    match hit:
+        case LimitHit(limit="command_total_s"):
+            setting = "the most that any command may take (jail.command_total_s)"
+        case LimitHit(limit=limit) if limit == MEMBERS_TIMEOUT:
+            setting = f"the most that an owner allows to members ({MEMBERS_TIMEOUT})"
+        case _:
+            return ""
+    return f"was killed after {hit.value}, {setting}. {advice}"
 
 
 def _data(result: Result, printed: Printed) -> dict[str, Any]:
@@ -188,7 +218,9 @@ class BashOutput:
 
         whole, start = tape.before + tape.data, len(tape.before)
         before, now = _clean(context, running=True), _clean(context, running=tape.running)
-        printed = redacted_excerpt(whole, start, len(whole), now, by_line=True, redact_before=before)
+        # A line that was overwritten is new as a whole; else nothing is repeated.
+        is_redrawn = b"\r" in whole[whole.rfind(b"\n", 0, start) + 1 :]
+        printed = redacted_excerpt(whole, start, len(whole), now, by_line=is_redrawn, redact_before=before)
         text = shortened(printed.rstrip("\n"), SHOWN_CHARS, head=0.2)
         if missed:
             text = f"[... {missed:,} earlier bytes are no longer available ...]\n{text}"
@@ -198,7 +230,7 @@ class BashOutput:
         elif result.timed_out:
             state = _describe_timeout(result).rstrip(".")
         elif result.signal is not None:
-            state = f"ended by signal {result.signal}"
+            state = f"ended by signal {signal_name(result.signal)}"
         else:
             state = f"ended with exit code {result.exit_code}"
         data = {
@@ -218,26 +250,31 @@ END_TIMEOUT_S = 1.0  # for a command to end after a signal
 
 class BashKillArguments(Arguments):
     id: str
-    signal: Literal["KILL", "TERM", "INT", "HUP"] = "KILL"
+    signal: Annotated[SignalNumber, WithJsonSchema({"type": "string"})] = int(signal.SIGKILL)
 
 
 class BashKill:
     name: ClassVar[str] = "bash_kill"
-    description: ClassVar[str] = "Kill a background command and all its processes, or send it a signal."
+    description: ClassVar[str] = (
+        "Kill a background command and all its processes, or send it a signal: TERM, INT, …"
+    )
     arguments: ClassVar[type[Arguments]] = BashKillArguments
     parallel: ClassVar[bool] = False
 
     async def __call__(self, args: BashKillArguments, context: Context) -> ToolResult:
         command = context.shells.background.get(args.id)
         if not command.running:
-            return ToolResult(f"{args.id} has already ended.", data={"id": args.id, "running": False})
-        if args.signal == "KILL":
+            was_left = await command.signal(args.signal)
+            sent = f"{signal_name(args.signal)} was sent to the processes that {args.id} left running."
+            text = sent if was_left else f"{args.id} has already ended."
+            return ToolResult(text, data={"id": args.id, "running": False})
+        if args.signal == signal.SIGKILL:
             await command.kill()
             return ToolResult(f"{args.id} was killed.", data={"id": args.id, "running": False})
-        await command.signal(signal.Signals[f"SIG{args.signal}"])
+        await command.signal(args.signal)
         running = (await command.wait(END_TIMEOUT_S)).running
         state = "still runs; use KILL to end it" if running else "has ended"
         return ToolResult(
-            f"SIG{args.signal} was sent to {args.id}, which {state}.",
+            f"{signal_name(args.signal)} was sent to {args.id}, which {state}.",
             data={"id": args.id, "running": running},
         )

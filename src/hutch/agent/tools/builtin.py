@@ -3,10 +3,13 @@
 from hutch.agent.tools.ask_and_finish import AskUser, Finish
 from hutch.agent.tools.bash import Bash, BashKill, BashOutput
 from hutch.agent.tools.change_files import ApplyPatch, EditFile, WriteFile
+from hutch.agent.tools.exec import Exec
 from hutch.agent.tools.interface import Tool
+from hutch.agent.tools.list_directory import ListDirectory
 from hutch.agent.tools.read_file import ReadFile
 from hutch.agent.tools.run_tests import RunTests
 from hutch.agent.tools.search import Glob, GrepTool
+from hutch.agent.tools.shared_terminal import TerminalRead, TerminalType
 from hutch.agent.tools.tool_registry import ToolRegistry
 
 TOOLS: tuple[Tool, ...] = (
@@ -14,12 +17,16 @@ TOOLS: tuple[Tool, ...] = (
     WriteFile(),
     EditFile(),
     ApplyPatch(),
+    ListDirectory(),
     Glob(),
     GrepTool(),
     Bash(),
     BashOutput(),
     BashKill(),
+    Exec(),
     RunTests(),
+    TerminalRead(),
+    TerminalType(),
     AskUser(),
     Finish(),
 )

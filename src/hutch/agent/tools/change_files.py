@@ -8,7 +8,9 @@ from pydantic import Field
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import existing
 from hutch.domain.errors import Conflict, HutchError, NotFound
+from hutch.domain.event_author import AGENT, HUTCH
 from hutch.edit.apply import read_operations
+from hutch.edit.edit_result import whole_file_warning
 from hutch.edit.encoding import encode_like
 from hutch.edit.file_change import FileChange
 
@@ -32,24 +34,36 @@ class WriteFile:
 
     async def __call__(self, args: WriteFileArguments, context: Context) -> ToolResult:
         path, note = await existing(args.path, context), ""
+        before: bytes | None = None  # None: there was no such file
+        is_whole = True  # False: the file was too large to be read at once
         try:
             present = (await context.workspace.stat(path, hashed=True)).sha256
         except NotFound:
             present = None
         seen = context.read.get(path)
+        if context.if_hash is not None:
+            present = context.if_hash  # a file that has changed, or is missing, is refused
         if present is None:
             data = args.content.encode("utf-8", "surrogateescape")
             change = await context.workspace.create(path, data)
         else:
             _check_unchanged(path, present, seen, context)
-            beginning = (await context.workspace.read_range(path)).data
-            data, note = encode_like(beginning, args.content)
+            if seen is None and context.if_hash is None:
+                await _check_author(path, present, context)
+            found = await context.workspace.read_range(path)
+            is_whole = found.size == len(found.data)
+            before = found.data
+            data, note = encode_like(found.data, args.content)
             change = await context.workspace.write(path, data, if_hash=present)
         context.read[path] = change.after or ""
+        warning = ""
+        if is_whole:
+            warning = await context.workspace.work(whole_file_warning, path, before, data)
         lines = args.content.count("\n") + (not args.content.endswith("\n") and bool(args.content))
+        note += f" Warning: {warning}." if warning else ""
         return ToolResult(
-            f"{change.kind.capitalize()} '{path}' ({lines} lines).{note}",
-            data={"path": path, "sha256": change.after},
+            f"{change.kind.capitalize()} '{path}' ({lines} line{'' if lines == 1 else 's'}).{note}",
+            data={"path": path, "sha256": change.after, "warnings": [warning] if warning else []},
             changes=(change,),
         )
 
@@ -85,14 +99,22 @@ class EditFile:
         path = await existing(args.path, context)
         edits: list[dict[str, Any]] = [edit.model_dump(exclude_unset=True) for edit in args.edits]
         seen = context.read.get(path)
-        if seen is not None and any(edit.old is None for edit in args.edits):  # by line number
+        if context.if_hash is not None:
+            edited = await context.workspace.edit(path, edits, if_hash=context.if_hash)
+        elif seen is not None and any(edit.old is None for edit in args.edits):  # by line number
             present = (await context.workspace.stat(path, hashed=True)).sha256
             _check_unchanged(path, present, seen, context)
             edited = await context.workspace.edit(path, edits, if_hash=present)
         else:
             edited = await context.workspace.edit(path, edits)
         _note(edited.changes, context)
-        data = {"path": path, "diff": edited.diff, "changed": bool(edited.changes)}
+        data = {
+            "path": path,
+            "diff": edited.diff,
+            "changed": bool(edited.changes),
+            "sha256": next((each.after for each in edited.changes if each.path == path), None),
+            "warnings": [warning for file in edited.files for warning in file.warnings],
+        }
         return ToolResult(edited.text, data=data, changes=edited.changes)
 
 
@@ -122,7 +144,11 @@ class ApplyPatch:
     async def __call__(self, args: ApplyPatchArguments, context: Context) -> ToolResult:
         edited = await context.workspace.apply_patch(args.patch)
         _note(edited.changes, context)
-        data = {"diff": edited.diff, "changed": [change.path for change in edited.changes]}
+        data = {
+            "diff": edited.diff,
+            "changed": [change.path for change in edited.changes],
+            "warnings": [f"{file.path}: {warning}" for file in edited.files for warning in file.warnings],
+        }
         return ToolResult(edited.text, data=data, changes=edited.changes)
 
 
@@ -133,6 +159,17 @@ def _check_unchanged(path: str, present: str | None, seen: str | None, context: 
         raise Conflict(
             f"'{path}' was changed by something else since you read it. Read it again, so that no change "
             f"is lost, then repeat the call or use edit_file with the old text."
+        )
+
+
+async def _check_author(path: str, present: str, context: Context) -> None:
+    """Refuse once to replace a file that a person changed last and that the model has never read."""
+    author = await context.last_author(path) if context.last_author else ""
+    if author and author not in (AGENT, HUTCH):
+        context.read[path] = present
+        raise Conflict(
+            f"'{path}' has changes of a person that you have not read. Read it first, so that no change is "
+            f"lost, then repeat the call or use edit_file."
         )
 
 

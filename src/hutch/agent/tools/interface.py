@@ -4,27 +4,31 @@ The same tools serve the agent and the clients of the MCP server. A result is te
 for the model, and the same as data for programs.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from hutch.domain.author import Actor, acting
+from hutch.agent.testing.repository_tests import DEFAULT_OPTIONS, RepositoryTests, SuiteOptions, Working
+from hutch.agent.testing.session_test_runs import SessionTests
+from hutch.domain.event_author import acting
+from hutch.domain.image_header import ImageHeader
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import Jail, StreamName
-from hutch.jail.shell.command_result import LostOutput
-from hutch.jail.shell.shells import Shells
+from hutch.jail.shell.shared_shells import Shells
 from hutch.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from hutch.agent.tools.shared_terminal import SharedTerminals
 
 
 class Arguments(BaseModel):
     """The base class of tools' arguments. Unknown names are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,25 @@ class ToolResult:
     ok: bool = True
     data: Mapping[str, Any] = field(default_factory=dict)  # the same for programs
     changes: tuple[FileChange, ...] = ()
+    image: "ImageResult | None" = None
 
 
-Ask = Callable[[str, str], Awaitable[str]]  # takes a question, and its id if it is already open
+@dataclass(frozen=True, slots=True)
+class ImageResult:
+    """An image that a tool has read, for a model that sees."""
+
+    path: str
+    header: ImageHeader
+    size: int
+    sha256: str
+    data: str  # Base64
+
+
+# Takes a question, its id if it is already open, and answers to choose from.
+Ask = Callable[[str, str, Sequence[str]], Awaitable[str]]
 Hides = Callable[[str, str], Callable[[str], bool]]
+LastAuthor = Callable[[str], Awaitable[str]]  # of the newest change of a path; empty if none is known
+Mask = Callable[[bytes], bytes]
 
 
 class CommandOutput(Protocol):
@@ -48,20 +67,12 @@ class CommandOutput(Protocol):
         """Take output that the command has printed."""
         ...
 
-    def omit(self, stream: StreamName, lost: LostOutput) -> None:
-        """Note that output is lost before the next output of a stream."""
-        ...
-
-    def end(self) -> None:
-        """Note that the command has printed its last output."""
-        ...
-
-    def set_background_id(self, id: str | None) -> None:
-        """Note that the command continues in the background under this id, unless it is None."""
+    def end(self, continues_as: str | None) -> None:
+        """Note the id of the command's later output, from the background or from processes that it left
+        running; None when there will be none."""
         ...
 
 
-Working = Callable[[Actor], AbstractContextManager[None]]
 OpenOutput = Callable[[str], CommandOutput]  # for a command of this shell
 
 
@@ -74,15 +85,25 @@ class Context:
     shells: Shells
     redactor: Redactor = field(default_factory=Redactor)  # for texts that are cut before they are returned
     ignore: tuple[str, ...] = ()  # patterns of files that searches skip
-    test_command: str | None = None  # None: detect the runner
-    test_timeout_s: float | None = None  # None: that of the `test` profile
-    test_memory_bytes: int | None = None  # None: that of the `test` profile
+    suite_options: SuiteOptions = DEFAULT_OPTIONS  # how tests are run
+    tests: SessionTests | None = None  # runs and records tests; None where nothing is recorded
+    run_id: str = ""  # of the agent's run
     ask: Ask | None = None  # None when no user can answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # numbers of saved long outputs
     open_output: OpenOutput | None = None  # records the output of commands
     working: Working = acting  # notes that the current actor's programs may change files
     hides: Hides | None = None  # makes a filter for files that rules hide from a search
+    mask: Mask | None = None  # for callers who may only read: nothing may confirm a guess of a secret
+    if_hash: str | None = None  # change a file only if it still has this hash
+    allowed_commands: tuple[str, ...] = ()  # programs that `exec` may run; empty: all
+    last_author: LastAuthor | None = None  # None where nobody else works
+    terminals: "SharedTerminals | None" = None  # that people have opened; None when there can be none
+
+    @property
+    def repository_tests(self) -> RepositoryTests:
+        """The tests of the workspace."""
+        return RepositoryTests(self.workspace, self.jail, self.suite_options, self.redactor, self.working)
 
 
 class Tool(Protocol):

@@ -1,4 +1,4 @@
-"""glob and grep: find files by path, newest first, and by content."""
+"""glob and grep: find files and directories by path, newest first, and files by content."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import resolve_path
+from hutch.domain.errors import LimitReached
 from hutch.workspace.cross_line_secrets import hide_across_lines
+from hutch.workspace.hidden_files import HiddenFiles, IsHidden
 from hutch.workspace.match_redaction import Line, redact_lines
 from hutch.workspace.search import GrepOutput, GrepQuery, GrepResult
 
@@ -18,6 +20,7 @@ from hutch.workspace.search import GrepOutput, GrepQuery, GrepResult
 class GlobArguments(Arguments):
     pattern: str
     path: str = ""
+    directories: bool = False
     limit: int = Field(200, ge=1, le=5000)
 
     def searched(self) -> str:
@@ -26,7 +29,9 @@ class GlobArguments(Arguments):
 
 class Glob:
     name: ClassVar[str] = "glob"
-    description: ClassVar[str] = "Find files by path, newest first: '**/*.py', 'src/*.{ts,tsx}'."
+    description: ClassVar[str] = (
+        "Find files by path, newest first: '**/*.py', 'src/*.{ts,tsx}'. directories: find these instead."
+    )
     arguments: ClassVar[type[Arguments]] = GlobArguments
     parallel: ClassVar[bool] = True
 
@@ -37,17 +42,21 @@ class Glob:
             args.pattern,
             path=path,
             limit=args.limit,
+            directories=args.directories,
             ignore=context.ignore,
             hidden=context.hides and context.hides(self.name, path),
         )
         data = {"paths": found.paths, "total": found.total, "cut": found.cut}
         if not found.paths:
-            return ToolResult("No file matches. Try '**/*' to list all files.", data=data)
+            what = "directory" if args.directories else "file"
+            return ToolResult(f"No {what} matches. list_directory shows what is there.", data=data)
         cut = f"({found.total:,} in all; shown: the newest {args.limit}. Narrow the pattern, or raise limit.)"
         return ToolResult("\n".join([*found.paths, *([cut] if found.cut else [])]), data=data)
 
 
 LINE_CHARS = 500
+IGNORED_TIMEOUT_S = 2.0  # for counting matches in ignored files
+MAX_COUNTED_FILES = 10_000
 
 
 class GrepArguments(Arguments):
@@ -59,6 +68,7 @@ class GrepArguments(Arguments):
     context: int = Field(0, ge=0, le=50)
     limit: int = Field(100, ge=1, le=2000)
     output: GrepOutput = "content"
+    include_ignored: bool = False
 
     def searched(self) -> str:
         return self.path
@@ -68,7 +78,7 @@ class GrepTool:
     name: ClassVar[str] = "grep"
     description: ClassVar[str] = (
         "Search files with a regular expression (ripgrep). glob narrows the files, for example '*.py'. "
-        "output: content, files or count."
+        "output: content, files or count. Files that .gitignore lists are left out unless include_ignored."
     )
     arguments: ClassVar[type[Arguments]] = GrepArguments
     parallel: ClassVar[bool] = True
@@ -77,13 +87,17 @@ class GrepTool:
         path = await resolve_path(args.path, context)
         query = GrepQuery(**{**args.model_dump(), "path": path})
         hidden = context.hides and context.hides(self.name, path)
-        found = await context.workspace.grep(context.jail, query, ignore=context.ignore, hidden=hidden)
+        found = await context.workspace.grep(
+            context.jail, query, ignore=context.ignore, hidden=hidden, mask=context.mask
+        )
+        ignored = await _count_ignored(query, found, context, hidden)
         tree, lines = context.workspace.mount.directory, found.lines
         lines = await context.workspace.work(hide_across_lines, tree, lines, context.redactor.mask)
         found = replace(found, lines=await asyncio.to_thread(_shown, lines, context))
         data = {
             "total": found.total,
             "cut": found.cut,
+            "ignored": ignored,
             "paths": found.paths,
             "counts": found.counts,
             "lines": [
@@ -91,9 +105,44 @@ class GrepTool:
                 for line in found.lines
             ],
         }
-        return ToolResult(
-            _text(found, args), data={name: value for name, value in data.items() if value != []}
+        notes = [_describe_ignored(ignored, query, found)]
+        notes += [hidden.describe()] if isinstance(hidden, HiddenFiles) else []
+        text = "\n".join(filter(None, [_text(found, args), *notes]))
+        return ToolResult(text, data={name: value for name, value in data.items() if value != []})
+
+
+async def _count_ignored(
+    query: GrepQuery, found: GrepResult, context: Context, hidden: IsHidden | None
+) -> int | None:
+    """How many more matches, or files, there are in files that `.gitignore` files list. None: not counted,
+    because they are searched anyway, there are too many results already, or it would take too long."""
+    if query.include_ignored or found.cut:
+        return None
+    every = replace(
+        query,
+        include_ignored=True,
+        output="files" if query.output == "files" else "count",
+        limit=MAX_COUNTED_FILES,
+        timeout_s=IGNORED_TIMEOUT_S,
+    )
+    try:
+        counted = await context.workspace.grep(
+            context.jail, every, ignore=context.ignore, hidden=hidden, mask=context.mask
         )
+    except LimitReached:
+        return None
+    return max(0, counted.total - found.total)
+
+
+def _describe_ignored(ignored: int | None, query: GrepQuery, found: GrepResult) -> str:
+    if ignored is None:
+        return (
+            "" if query.include_ignored or found.cut else "(Files that .gitignore lists were not searched.)"
+        )
+    if not ignored:
+        return ""
+    what = "files" if query.output == "files" else "matches in files"
+    return f"(More {what} that .gitignore lists: {ignored:,}. Pass include_ignored to see them.)"
 
 
 def _shown(lines: Sequence[Line], context: Context) -> list[Line]:

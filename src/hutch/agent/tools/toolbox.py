@@ -11,13 +11,15 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from hutch.agent.text_for_model import shortened
+from hutch.agent.tools.argument_help import describe_shape, unquote_json
 from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
 from hutch.agent.tools.paths import SURROGATES, escape_surrogates
+from hutch.agent.tools.similar_paths import find_near_paths
 from hutch.domain import validation_messages
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.llm.interface import ToolSpec
 
@@ -45,7 +47,7 @@ class Toolbox:
         return Toolbox(chosen, self._redactor)
 
     def parallel(self, name: str) -> bool:
-        """Whether a call may run concurrently with others."""
+        """True if a call may run concurrently with others."""
         return name in self._tools and self._tools[name].parallel
 
     def parse(self, name: str, text: str) -> Arguments | ToolResult:
@@ -73,7 +75,7 @@ class Toolbox:
         if not isinstance(args, dict):
             return ToolResult(f"{name}: the arguments are a {_kind(args)}. Send one JSON object.", ok=False)
         try:
-            arguments = tool.arguments.model_validate(args)
+            arguments = tool.arguments.model_validate(unquote_json(args, schema(tool.arguments)))
         except ValidationError as error:
             return ToolResult(_wrong_shape(name, tool.arguments, error, self._text), ok=False)
         if "\\u" in text and (fault := _unusable(args)):
@@ -84,6 +86,9 @@ class Toolbox:
         """Make a call; an error is a result too. The result holds no secret and no lone surrogate."""
         try:
             result = await self._tools[name](args, context)
+        except NotFound as error:
+            hint = await find_near_paths(args, context)
+            result = ToolResult(f"{error} {hint}".rstrip(), ok=False, data={"error": error.code})
         except HutchError as error:
             result = ToolResult(str(error), ok=False, data={"error": error.code})
         return self._redact(result)
@@ -98,7 +103,8 @@ class Toolbox:
             for change in result.changes
         )
         text = shortened(self._text(result.text), MAX_CHARS)
-        return ToolResult(text, result.ok, self._data(result.data), changes)
+        image = result.image and replace(result.image, path=self._text(result.image.path))
+        return ToolResult(text, result.ok, self._data(result.data), changes, image)
 
     def _data(self, value: Any) -> Any:
         match value:
@@ -116,7 +122,7 @@ class Toolbox:
 
 
 @cache
-def schema(kind: type[Arguments]) -> dict[str, Any]:
+def schema(kind: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of arguments, without what only costs tokens. It is cached: do not modify it."""
     full = kind.model_json_schema()
     shared = full.pop("$defs", {})
@@ -164,12 +170,8 @@ def _wrong_shape(
                 shown = shortened(clean(json.dumps(fault["input"], default=str)), SHOWN_CHARS)
                 words = validation_messages.describe(fault)
                 sentences.append(f"`{at}` is {shown}: {words[:1].lower()}{words[1:]}")
-    signature = ", ".join(
-        f"{field}{'' if info.is_required() else '?'}" for field, info in kind.model_fields.items()
-    )
-    return (
-        f"{name}: {'; '.join(sentences)}. It takes {{{signature}}}. Call it again with the right arguments."
-    )
+    shape = describe_shape(schema(kind))
+    return f"{name}: {'; '.join(sentences)}. It takes {shape}. Call it again with the right arguments."
 
 
 def _unusable(value: Any) -> str:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,30 +14,28 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import event_log
 from hutch.app.change_context import change_context
-from hutch.cli.current_repository import find_current_repository
+from hutch.cli.change_lookup import MAX_COUNT, find_change, of_this_repository
 from hutch.cli.git_author import signature
 from hutch.cli.redelivery import named_run, redeliver
 from hutch.cli.render import change as change_lines
 from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.change import Change
 from hutch.domain.commit_text import DEFAULT_AUTHOR
-from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
-from hutch.flows import change_feedback, change_merge
-from hutch.flows.change_feedback import ChangeReport
+from hutch.flows import change_merge, change_review_state
+from hutch.flows.change_review_state import ChangeReport
 from hutch.flows.reviews import user_reviews
 from hutch.forge.interface import Strategy
 from hutch.forge.repo_url import parse_repo_url
-from hutch.store.changes import Changes
 from hutch.store.comments_and_reviews import Comments, Reviews
-from hutch.store.table_access import Rows
+from hutch.store.proposed_changes import Changes
 from hutch.system.terminal_text import visible
 
 app = typer.Typer(
     help="Review and merge the changes that runs have proposed.", no_args_is_help=True, add_completion=False
 )
 
-MAX_COUNT = 10_000  # changes listed
 Name = Annotated[
     str,
     typer.Argument(metavar="CHANGE", help="An id, a unique prefix or suffix of one, a branch, or 'last'."),
@@ -54,15 +51,15 @@ def list_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List changes, newest first; in a repository that has changes, only those of it."""
+    """List changes, newest first. In a repository that has changes, only its own."""
     loaded = _load()
 
     async def work() -> tuple[list[Change], list[Change], list[Change], dict[str, ChangeReport]]:
         async with event_log.event_log(loaded.paths) as log:
             found = await Changes(log).list(limit=MAX_COUNT)
-            near = found if everything or as_json else _of_this_repository(found) or found
+            near = found if everything or as_json else of_this_repository(found) or found
             shown = [each for each in near if everything or each.state == "open"]
-            return found, near, shown, await change_feedback.report(log, shown)
+            return found, near, shown, await change_review_state.report(log, shown)
 
     found, near, shown, reports = asyncio.run(work())
     if not found and not as_json:
@@ -85,13 +82,15 @@ def list_(
 @app.command()
 @report_errors
 def show(name: Name = "last", as_json: Json = False) -> None:
-    """Show a change: its purpose, its description, its test results, its verdicts and open comments."""
+    """Show a change. Purpose, description, test results, verdicts and open comments."""
     loaded = _load()
 
     async def work() -> tuple[Change, ChangeReport]:
         async with event_log.event_log(loaded.paths) as log:
-            change = await change_merge.refresh(change_context(loaded, log, log), await _find(log, name))
-            return change, (await change_feedback.report(log, [change]))[change.id]
+            change = await change_merge.refresh(
+                change_context(loaded, log, log), await find_change(log, name)
+            )
+            return change, (await change_review_state.report(log, [change]))[change.id]
 
     change, report = asyncio.run(work())
     if as_json:
@@ -108,7 +107,7 @@ def propose(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's or session's id, or 'last'.")] = "last",
     as_json: Json = False,
 ) -> None:
-    """Deliver the work of a run whose tests fail, or that was stopped. The change says so.
+    """Deliver a run that failed its tests or was stopped. The change says so.
 
     `hutch changes deliver` is for runs whose tests pass.
     """
@@ -125,7 +124,7 @@ def deliver(
     ] = "last",
     as_json: Json = False,
 ) -> None:
-    """Deliver the work of a run that had --no-pr, or whose delivery failed.
+    """Deliver a run with --no-pr, or a failed delivery again.
 
     `hutch changes propose` is for runs whose tests fail.
     """
@@ -141,7 +140,7 @@ def diff(name: Name = "last") -> None:
 
     async def work() -> bytes:
         async with event_log.event_log(loaded.paths) as rows:
-            return await change_merge.diff(change_context(loaded, rows, rows), await _find(rows, name))
+            return await change_merge.diff(change_context(loaded, rows, rows), await find_change(rows, name))
 
     change_lines.write_patch(asyncio.run(work()))
 
@@ -153,12 +152,12 @@ def comments_(
     everything: Annotated[bool, typer.Option("--all", help="Include resolved comments.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the reviews of a change: verdicts, and comments on its lines."""
+    """List reviews of a change: verdicts and line comments."""
     loaded = _load()
 
     async def work() -> tuple[list[Review], list[Comment]]:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await _find(rows, name)
+            change = await find_change(rows, name)
             about = await Comments(rows).of_change(change.id, resolved=None if everything else False)
             return await Reviews(rows).of_change(change.id), about
 
@@ -201,7 +200,7 @@ def comment(
 
     async def work() -> tuple[Comment, str]:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await _find(rows, name)
+            change = await find_change(rows, name)
             return await user_reviews.comment(
                 change_context(loaded, rows, rows), change, remark, author=_me(loaded)
             )
@@ -216,12 +215,12 @@ def comment(
 def resolve(
     name: Name, comment: Annotated[str, typer.Argument(metavar="COMMENT", help="A comment's id.")]
 ) -> None:
-    """Mark a comment as resolved; on GitHub the conversation stays open until it is resolved there."""
+    """Mark a comment as resolved. On GitHub, resolve the conversation there as well."""
     loaded = _load()
 
     async def work() -> None:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await _find(rows, name)
+            change = await find_change(rows, name)
             await Comments(rows).resolve(change.id, comment, _me(loaded))
         if change.number:
             typer.echo(
@@ -258,7 +257,7 @@ def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
 
     async def work() -> Review:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await _find(rows, name)
+            change = await find_change(rows, name)
             return await user_reviews.judge(
                 change_context(loaded, rows, rows), change, verdict, author=_me(loaded), body=body
             )
@@ -306,7 +305,7 @@ def merge(
     async def work() -> change_merge.MergedChange:
         by = signature(loaded.settings.delivery.author) or DEFAULT_AUTHOR
         async with event_log.event_log(loaded.paths) as rows:
-            found = await _find(rows, name)
+            found = await find_change(rows, name)
             return await change_merge.merge(
                 change_context(loaded, rows, rows), found, strategy=how, force=force, author=by
             )
@@ -333,7 +332,7 @@ def close(name: Name = "last") -> None:
 
     async def work() -> tuple[str, str]:
         async with event_log.event_log(loaded.paths) as rows:
-            found = await _find(rows, name)
+            found = await find_change(rows, name)
             return found.id, await change_merge.close(change_context(loaded, rows, rows), found)
 
     closed, stays = asyncio.run(work())
@@ -352,27 +351,6 @@ def _where(change: Change) -> str:
 def _me(loaded: settings.LoadedSettings) -> str:
     """The author of comments and verdicts: the name that the user's commits carry."""
     return signature(loaded.settings.delivery.author) or "local"
-
-
-async def _find(rows: Rows, name: str) -> Change:
-    """Find a change by name; `last` is the newest one of the current repository."""
-    if name != "last":
-        return await Changes(rows).find(name)
-    found = await Changes(rows).list(limit=MAX_COUNT)
-    if mine := _of_this_repository(found):
-        return mine[0]
-    here = find_current_repository(Path.cwd())
-    if found and here and (here.root / ".git").is_dir():  # a linked worktree may belong to any repository
-        raise NotFound(
-            f"There is no change of {str(here.root)!r}. `hutch changes list --all` lists those of other "
-            "repositories; name one of them by its id."
-        )
-    return await Changes(rows).find(name)
-
-
-def _of_this_repository(changes: Sequence[Change]) -> list[Change]:
-    here = find_current_repository(Path.cwd())
-    return [each for each in changes if here.is_at(each.repository)] if here else []
 
 
 def _hidden(found: Sequence[Change], near: Sequence[Change]) -> str:

@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ByteSize
+from pydantic import BaseModel
 
 from hutch import settings
 from hutch.app.allowed_repositories import settings_root
+from hutch.cli.commands.config_init import init_command
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.known_secret_names import check_known, is_known
 from hutch.domain.redaction import Redactor
 from hutch.settings.repository_file import config_file
-from hutch.settings.schema import FIELDS, environment_variable, size_text
+from hutch.settings.schema import FIELDS, environment_variable
+from hutch.settings.secret_sources import named_sources
+from hutch.settings.toml_writer import quote, to_toml
 from hutch.store.signed_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
 
@@ -70,7 +73,7 @@ def show(
             typer.echo(f"# {name} is not set")
         else:
             origin = loaded.origins[name]
-            typer.echo(f"{name} = {_toml(value)}  # {origin if origin.isprintable() else _quoted(origin)}")
+            typer.echo(f"{name} = {to_toml(value)}  # {origin if origin.isprintable() else quote(origin)}")
 
 
 def _note_on_repository(root: Path, *, is_included: bool) -> str:
@@ -101,7 +104,7 @@ def _show_defaults(as_json: bool) -> None:
     for name, field in FIELDS.items():
         typer.echo(f"# {field.description}")
         default = _clean(field.default)
-        typer.echo(f"# {name} is not set\n" if default is None else f"{name} = {_toml(default)}\n")
+        typer.echo(f"# {name} is not set\n" if default is None else f"{name} = {to_toml(default)}\n")
 
 
 @app.command()
@@ -111,7 +114,7 @@ def path(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the path of your settings file, whether or not it exists.
+    """Print the path of your settings file. It need not exist.
 
     To edit it: $EDITOR "$(hutch config path)"
     """
@@ -127,6 +130,9 @@ def path(
             typer.echo(os.fsencode(f"{name:<12} {path}"))
     else:
         typer.echo(os.fsencode(paths.config_file))
+
+
+app.command("init")(init_command)
 
 
 @app.command()
@@ -145,6 +151,8 @@ def set_secret(
     check_known(name)
     _vault().set(name, _value(name, from_file))
     typer.echo(f"Secret {name} is set.", err=True)
+    if source := _other_source(name):
+        typer.echo(f"warning: It is not used: your settings take {name} from {source}.", err=True)
 
 
 @app.command()
@@ -156,16 +164,19 @@ def unset_secret(name: SecretName) -> None:
 
 @app.command()
 def secrets(as_json: Json = False) -> None:
-    """List the names of the secrets. Values are never shown."""
-    names = _vault().names()
+    """List the names of the secrets and where they come from. Values are never shown."""
+    named = named_sources(settings.load().settings.secrets)
+    sources = {**dict.fromkeys(_vault().names(), "vault"), **{name: _clean(named[name]) for name in named}}
     if as_json:
-        typer.echo(json.dumps(names))
+        rows = [{"name": name, "source": source} for name, source in sorted(sources.items())]
+        typer.echo(json.dumps(rows))
         return
-    for name in names:
-        typer.echo(name)
+    width = max(map(len, sources), default=0)
+    for name, source in sorted(sources.items()):
+        typer.echo(f"{name:<{width}}  {source}")
         if not is_known(name):
             typer.echo(f"warning: Hutch uses no secret named {name}. Is it misspelt?", err=True)
-    if not names:
+    if not sources:
         typer.echo("There are no secrets. Set one with: hutch config set-secret NAME", err=True)
 
 
@@ -186,6 +197,14 @@ def fingerprint() -> None:
     Give it to everyone who verifies your records: hutch verify RECORD --key FINGERPRINT.
     """
     typer.echo(Signer.open(settings.find_paths().signing_key).fingerprint)
+
+
+def _other_source(name: str) -> str:
+    """The source that the settings name for a secret; empty if they name none or cannot be read."""
+    try:
+        return str(_clean(named_sources(settings.load().settings.secrets).get(name, "")))
+    except BadRequest:  # a secret can be set before the settings are corrected
+        return ""
 
 
 def _vault() -> Vault:
@@ -228,24 +247,8 @@ def _clean(value: Any) -> Any:
     """A setting's value for JSON, with any credential in it redacted."""
     if isinstance(value, tuple):
         return [_clean(part) for part in value]
+    if isinstance(value, BaseModel):
+        value = value.model_dump(exclude_unset=True)
+    if isinstance(value, dict):
+        return {name: _clean(part) for name, part in value.items()}
     return Redactor().redact(value) if isinstance(value, str) else value
-
-
-def _toml(value: Any) -> str:
-    match value:
-        case list():
-            return f"[{', '.join(_toml(part) for part in value)}]"
-        case bool():
-            return str(value).lower()
-        case ByteSize():
-            return _quoted(size_text(value))
-        case str():
-            return _quoted(value)
-        case _:
-            return str(value)
-
-
-def _quoted(text: str) -> str:
-    """Quote text as a TOML string in which no character can end it or control the terminal."""
-    quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(char if char.isprintable() else f"\\U{ord(char):08X}" for char in quoted)

@@ -24,12 +24,17 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from hutch.app.doctor_inputs import check_own_model, installation
-from hutch.app.github_check import check_github
+from hutch.app.allowed_repositories import own_directories
+from hutch.app.doctor_dependencies import check_own_model, installation
+from hutch.app.forges import tokens_of
+from hutch.app.model_selection import secrets
 from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
-from hutch.flows.checks.repository import check_repository
+from hutch.flows.doctor_checks.github import check_github
+from hutch.flows.doctor_checks.repository import check_repository
+from hutch.flows.doctor_checks.secrets import check_secrets
+from hutch.flows.doctor_checks.toolchains import check_toolchains
 from hutch.jail.machine_checks import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import LoadedSettings, find_paths, load
 from hutch.store.read_only_queries import (
@@ -91,8 +96,10 @@ def examine(repo: Path | None = None) -> list[Check]:
         lambda: [attempt("rg", ripgrep)],
         lambda: [attempt("gh", gh)],
         _data,
+        lambda: _with_settings(("secrets",), lambda loaded: [check_secrets(secrets(loaded))]),
         lambda: _with_settings(("model",), lambda loaded: [asyncio.run(check_own_model(loaded))]),
-        lambda: _with_settings(("github",), lambda loaded: [check_github(loaded)]),
+        lambda: _with_settings(("toolchains",), lambda loaded: [_toolchains(loaded)]),
+        lambda: _with_settings(("github",), lambda loaded: [check_github(tokens_of(loaded))]),
         lambda: _with_settings(
             ("delivery", "tests"), lambda loaded: asyncio.run(check_repository(installation(loaded), repo))
         ),
@@ -104,6 +111,10 @@ def examine(repo: Path | None = None) -> list[Check]:
     return checks
 
 
+def _toolchains(loaded: LoadedSettings) -> Check:
+    return check_toolchains(loaded.settings.jail.toolchains, own_directories(loaded.paths))
+
+
 def python() -> Check:
     version = sys.version_info[:3]
     found = f"{dotted(version)} at {sys.executable}"
@@ -113,7 +124,7 @@ def python() -> Check:
 
 
 def settings() -> Check:
-    """Whether the settings can be read."""
+    """Check that the settings can be read."""
     try:
         loaded = load()
     except HutchError as error:
@@ -134,7 +145,7 @@ def _with_settings(names: Sequence[str], ask: Callable[[LoadedSettings], list[Ch
 
 
 def git() -> Check:
-    """Whether git, which makes snapshots and commits, is installed."""
+    """Check that git, which makes snapshots and commits, is installed."""
     check = _program("git", "fail", "snapshots and commits need it", _install("git"))
     version = version_of(["git", "--version"])
     if version is not None and version < MIN_GIT:
@@ -143,12 +154,12 @@ def git() -> Check:
 
 
 def ripgrep() -> Check:
-    """Whether ripgrep, which the agent searches with, is installed."""
+    """Check that ripgrep, which the agent searches with, is installed."""
     return _program("rg", "fail", "the agent's search needs it", _install("ripgrep"))
 
 
 def gh() -> Check:
-    """Whether gh, which opens pull requests on GitHub, is installed."""
+    """Check that gh, which opens pull requests on GitHub, is installed."""
     why = "needed only for pull requests on GitHub"
     check = _program("gh", "warn", why, _install("gh"))
     version = version_of(["gh", "--version"]) if check.status == "ok" else None
@@ -159,7 +170,7 @@ def gh() -> Check:
 
 
 def disk(data: Path, home: Path | None = None) -> Check:
-    """Whether the data directory is writable and has free space. `home` is what Hutch would create first."""
+    """Check that the data directory is writable and has space. `home` is the directory to create first."""
     try:
         existing, kind = _nearest(data)
     except OSError as error:
@@ -186,7 +197,7 @@ def disk(data: Path, home: Path | None = None) -> Check:
 
 
 def database(file: Path) -> Check:
-    """Whether the database is intact and writable; reads only, for at most a second."""
+    """Check that the database is intact and writable; reads only, for at most a second."""
     try:
         is_file = stat.S_ISREG(file.stat().st_mode)
     except FileNotFoundError:
@@ -213,7 +224,7 @@ def database(file: Path) -> Check:
 
 
 def clock(now_s: float, newest_ms: int | None) -> Check:
-    """Whether the clock is plausible; events carry its time."""
+    """Check that the clock is plausible; events carry its time."""
     now = f"{datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
     fix = "sudo timedatectl set-ntp true"
     if now_s < YEAR_2025_S:
@@ -325,10 +336,10 @@ def _show(checks: Sequence[Check], terminal: Terminal) -> None:
         mark = sign if terminal.supports_unicode else ascii_sign
         indent = " " * (len(mark) + width + 3)
         found = escape(visible(check.found, lines=True)).replace("\n", f"\n{indent}")
-        terminal.print(f"[{colour}]{mark}[/] {check.name:<{width}}  {found}")
+        terminal.print(f"[{colour}]{mark}[/] {check.name:<{width}}  {found}", emoji=False)
         if check.status != "ok":
             for line in check.fix.splitlines():
-                terminal.print(f"{indent}[dim]fix:[/] {escape(visible(line))}")
+                terminal.print(f"{indent}[dim]fix:[/] {escape(visible(line))}", emoji=False)
     failed = sum(check.status == "fail" for check in checks)
     warned = sum(check.status == "warn" for check in checks)
     verdict = "Hutch can run here." if not failed else "Hutch cannot run here yet."

@@ -14,20 +14,23 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
+from hutch.agent.persona import REPOSITORY_FOLDER
 from hutch.app.evaluation import open_evaluation
-from hutch.app.model_selection import check_model
+from hutch.app.model_selection import models_of
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
-from hutch.domain.dollar_text import dollars
-from hutch.domain.errors import BadRequest
+from hutch.domain.dollar_amount import dollars
+from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import Event
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_cases
 from hutch.flows.evaluation.evaluator import EvalOptions, NoModel, Result, evaluate
 from hutch.flows.evaluation.evaluator import report as make_report
+from hutch.flows.personas import find_persona
+from hutch.forge.repo_url import parse_repo_url
 from hutch.system.atomic_file import replace_file
-from hutch.system.handled_signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
 MAX_REASON_CHARS = 100
@@ -89,7 +92,9 @@ async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Boa
     loaded = settings.load()
     app.configure_logs(loaded, quiet=True)
     if options.model or any(not (case.model or case.cassette or case.persona) for case in cases):
-        check_model(loaded, options.model or "")
+        models_of(loaded).check(options.model or "")
+    if options.persona:
+        _check_persona(options.persona, loaded.paths.personas, cases)
     own = asyncio.current_task()
     assert own is not None
     for number in filter(is_handled, TERMINATION_SIGNALS):
@@ -111,7 +116,26 @@ async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Boa
         return exit_codes.INTERRUPTED
     if any(result.code == "denied" for result in board.results):  # of the model: a rejected key
         return exit_codes.DENIED
+    if any(result.code == "unavailable" for result in board.results):  # no model was there to be evaluated
+        return exit_codes.UNAVAILABLE
     return exit_codes.OK if all(result.passed for result in board.results) else exit_codes.NO
+
+
+def _check_persona(name: str, folder: Path, cases: Sequence[EvalCase]) -> None:
+    """Refuse a persona that neither the installation nor a task has. That of an address is not known yet."""
+    file = f"{REPOSITORY_FOLDER}/{name}.md"
+
+    def may_have(case: EvalCase) -> bool:
+        if not case.repo:
+            return file in case.files
+        path = parse_repo_url(case.repo).path
+        return path is None or (path / file).is_file()
+
+    try:
+        find_persona(name, folder)
+    except NotFound as error:
+        if not any(map(may_have, cases)):
+            raise BadRequest(str(error)) from None
 
 
 class Board:

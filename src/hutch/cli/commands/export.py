@@ -15,7 +15,7 @@ import typer
 
 from hutch import app, settings
 from hutch.cli import exit_codes
-from hutch.cli.local_event_log import find_session, open_sessions, warn_of_defects
+from hutch.cli.local_session_lookup import find_session, open_sessions, warn_of_defects
 from hutch.cli.signals import ended_by
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
@@ -24,7 +24,7 @@ from hutch.flows.log_export import json_lines
 from hutch.store.event_log import SqlLog
 from hutch.store.record_export import export_record
 from hutch.store.terminal_export import export_terminal, find_terminal
-from hutch.system.handled_signals import TERMINATION_SIGNALS
+from hutch.system.ignored_signals import TERMINATION_SIGNALS
 
 Format = Literal["zip", "jsonl", "asciicast"]
 STDOUT = Path("-")
@@ -32,7 +32,7 @@ SERVED = {"zip": "record", "jsonl": "events.jsonl"}  # the resources of a sessio
 
 
 class Target(NamedTuple):
-    """What to write, and where."""
+    """The format and the destination of an export."""
 
     format: Format
     output: Path | None
@@ -151,7 +151,7 @@ async def _from_here(session: str, target: Target) -> int:
 
 
 async def _from_server(session: str, target: Target) -> int:
-    from hutch.cli.served_log import open_served_log
+    from hutch.cli.remote_session_log import open_served_log
 
     resource = SERVED.get(target.format) or f"terminals/{quote(target.terminal, safe='')}/cast"
     async with open_served_log(session, resource) as (session_id, chunks):

@@ -15,7 +15,7 @@ import typer
 from hutch import app, settings
 from hutch.cli import exit_codes
 from hutch.cli.changed_content import show_changed
-from hutch.cli.local_event_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
+from hutch.cli.local_session_lookup import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.render.event_line import Names, event_line, utc_time
 from hutch.cli.render.session_rows import log_table
 from hutch.cli.render.streamed_lines import UNBOUNDED
@@ -26,10 +26,10 @@ from hutch.domain.event_query import EventQuery, parse_query
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.flows.log_access import find_authors
+from hutch.flows.visible_log import find_authors
 from hutch.store.event_log import SqlLog
-from hutch.store.interface import EventLog, Head
-from hutch.store.missing_events_check import NO_END
+from hutch.store.event_log_interface import EventLog, Head
+from hutch.store.log_damage_check import NO_END
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from hutch.system.clock import wall_ms
@@ -45,7 +45,10 @@ SessionName = Annotated[
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the session ends.")]
 After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Start after this event.")]
 Grep = Annotated[
-    str, typer.Option("--grep", metavar="TEXT", help="Only events with this text; case is ignored.")
+    str,
+    typer.Option(
+        "--grep", metavar="TEXT", help="Only events with this text, in the line or a field; case is ignored."
+    ),
 ]
 Kind = Annotated[
     list[str] | None,
@@ -56,7 +59,11 @@ Kind = Annotated[
 ]
 By = Annotated[
     list[str] | None,
-    typer.Option(metavar="AUTHOR", help="Only events by this user, 'agent' or 'hutch'. May be repeated."),
+    typer.Option(
+        metavar="AUTHOR",
+        help="Only events by this user, 'agent' or 'hutch', and changes that they may have made: 'perhaps "
+        "by'. May be repeated.",
+    ),
 ]
 Since = Annotated[
     str, typer.Option(metavar="TIME", help="Only events from this time on: 30m, 2h, 7d ago, or a date (UTC).")
@@ -87,8 +94,9 @@ class LogFilter(NamedTuple):
     until: str
 
     async def query(self, log: SqlLog) -> EventQuery:
+        """The search without the text, which is also searched for in the lines as they are shown."""
+        parse_query(text=self.text, now_ms=wall_ms())  # refuses a text that is too long
         return parse_query(
-            text=self.text,
             kinds=self.kinds,
             authors=await find_authors(log, self.by) if self.by else None,
             since=self.since,
@@ -196,6 +204,7 @@ async def _show_events(session: str, follow: bool, chosen: LogFilter, as_json: b
     async with open_sessions(loaded) as log:
         names: Names = {user.id: user.name for user in await Users(log).list()}
         print_entry = _show_json if as_json else partial(_show_line, names)
+        matches = partial(_has_text, names, chosen.text)
         session_id = await find_session(log, session)
         query = await chosen.query(log)
         head, after = await log.head(session_id), chosen.after
@@ -208,9 +217,9 @@ async def _show_events(session: str, follow: bool, chosen: LogFilter, as_json: b
             defects = defects or await _missing_end(log, head)
         warn_of_defects(session_id, defects)
         if follow:
-            await _follow(log, session_id, chosen, query, print_entry, is_damaged=bool(defects))
+            await _follow(log, session_id, chosen, query, matches, print_entry, is_damaged=bool(defects))
         elif chosen.is_search:
-            await _search(log, session_id, chosen, query, print_entry)
+            await _search(log, session_id, chosen, query, matches, print_entry)
         else:
             await _show_all(log, session_id, after, print_entry)
     return exit_codes.NO if defects else exit_codes.OK
@@ -221,6 +230,7 @@ async def _follow(
     session_id: SessionId,
     chosen: LogFilter,
     query: EventQuery,
+    matches: Callable[[Entry], bool],
     print_entry: Callable[[Entry], None],
     *,
     is_damaged: bool,
@@ -231,7 +241,7 @@ async def _follow(
     def show(entry: Entry) -> bool:
         """False after the last event to show."""
         nonlocal shown
-        if not chosen.is_search or query.matches(filter_entry(entry, WHOLE)):
+        if not chosen.is_search or (query.matches(filter_entry(entry, WHOLE)) and matches(entry)):
             print_entry(entry)
             sys.stdout.flush()
             shown += 1
@@ -254,21 +264,23 @@ async def _search(
     session_id: SessionId,
     chosen: LogFilter,
     query: EventQuery,
+    matches: Callable[[Entry], bool],
     print_entry: Callable[[Entry], None],
 ) -> None:
     """Show the events that match."""
     shown, at = 0, None if chosen.newest_first else chosen.after
-    while True:
-        limit = min(SEARCH_PAGE, chosen.limit - shown if chosen.limit else SEARCH_PAGE)
+    while at is None or shown != chosen.limit:
         found = await log.search(
-            session_id, query, WHOLE, after=at, limit=limit, newest_first=chosen.newest_first
+            session_id, query, WHOLE, after=at, limit=SEARCH_PAGE, newest_first=chosen.newest_first
         )
         for entry in found.entries:
-            if entry.seq <= chosen.after:
-                return
-            print_entry(entry)
-        shown, at = shown + len(found.entries), found.next
-        if at is None or shown == chosen.limit or at <= chosen.after:
+            if entry.seq <= chosen.after or shown == chosen.limit:
+                break
+            if matches(entry):
+                print_entry(entry)
+                shown += 1
+        at = found.next
+        if at is None or at <= chosen.after:
             break
     if not shown:
         typer.echo("No event matches.", err=True)
@@ -308,6 +320,17 @@ def _show_json(entry: Entry) -> None:
     typer.echo(f'{{"session":"{entry.session_id}",{line[1:]}')
 
 
-def _show_line(names: Names, entry: Entry) -> None:
+def _line(names: Names, entry: Entry) -> str:
     line = event_line(entry.event, names)
-    typer.echo(f"{entry.seq:>6}  {utc_time(entry.at_ms)}  {entry.event.type:<17} {line}".rstrip())
+    return f"{entry.seq:>6}  {utc_time(entry.at_ms)}  {entry.event.type:<17} {line}".rstrip()
+
+
+def _show_line(names: Names, entry: Entry) -> None:
+    typer.echo(_line(names, entry))
+
+
+def _has_text(names: Names, text: str, entry: Entry) -> bool:
+    """True when a text is in the line of an event as it is shown, or in one of its fields."""
+    return text.casefold() in _line(names, entry).casefold() or EventQuery(text=text).matches(
+        filter_entry(entry, WHOLE)
+    )

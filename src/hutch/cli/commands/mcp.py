@@ -4,7 +4,9 @@ import asyncio
 import fcntl
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+import select
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -17,11 +19,11 @@ from hutch.app.allowed_repositories import check_directory, settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by
-from hutch.domain.errors import BadRequest, NotFound
-from hutch.gateway.mcp.greeting import MAX_BYTES, Greeting, greet, instructions
+from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.gateway.mcp.handshake import MAX_BYTES, Greeting, NextMessages, greet, instructions, refuse
 from hutch.jail.policy import WORKSPACE
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.handled_signals import TERMINATION_SIGNALS
+from hutch.system.ignored_signals import TERMINATION_SIGNALS
 
 if TYPE_CHECKING:
     from hutch.flows.external_tool_calls import Tools
@@ -31,7 +33,10 @@ app = typer.Typer(
 )
 
 Loaded = settings.LoadedSettings
+NEXT_MESSAGE_TIMEOUT_S = 0.05
+FIRST_REQUEST_TIMEOUT_S = 2.0  # of a client that gets no service
 ServeStream = Callable[..., Awaitable[None]]
+Write = Callable[[bytes], Coroutine[None, None, None]]
 
 
 class ServeOptions(NamedTuple):
@@ -81,21 +86,48 @@ def serve(
     if no_token and http is None:
         raise BadRequest("--no-token needs --http: pipes require no token.")
     wire = _take_stdio() if http is None else None
-    if not workspace.is_dir():
-        wrong = "is not a directory" if workspace.exists() else "does not exist"
-        raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
-    loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
-    check_directory(loaded, workspace, plain=plain, unsafe=unsafe_workspace)
+    options = ServeOptions(workspace, tuple(net or ()), plain, unsafe_workspace)
+    try:
+        loaded = _load(options)
+    except HutchError as error:
+        if wire:
+            _answer_refused(*wire, str(error))
+        raise
+    return asyncio.run(
+        _by_pipes(loaded, options, *wire) if wire else _by_http(loaded, options, http or "", no_token)
+    )
+
+
+def _load(options: ServeOptions) -> Loaded:
+    """The settings for a directory, after all checks that need no library."""
+    if not options.directory.is_dir():
+        wrong = "is not a directory" if options.directory.exists() else "does not exist"
+        raise NotFound(
+            f"The workspace '{options.directory}' {wrong}. Create it first, or choose another: -w DIR."
+        )
+    loaded = settings.load(repo=settings_root(settings.find_paths(), options.directory))
+    check_directory(loaded, options.directory, plain=options.plain, unsafe=options.unsafe_workspace)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
-    options = ServeOptions(workspace, tuple(net or ()), plain, unsafe_workspace)
     if hosts := _network(loaded, options):
         from hutch.jail.egress import check_reachable  # before a client is answered
 
         check_reachable(hosts, loaded.settings.jail.private_networks)
-    return asyncio.run(
-        _by_pipes(loaded, options, *wire) if wire else _by_http(loaded, options, http or "", no_token)
-    )
+    return loaded
+
+
+def _answer_refused(stdin: int, stdout: int, reason: str) -> None:
+    """Answer the first request with the reason why nothing is served. Many clients show that, and not what
+    is printed on standard error."""
+    received, deadline = b"", time.monotonic() + FIRST_REQUEST_TIMEOUT_S
+    while not os.isatty(stdin) and b"\n" not in received and len(received) <= MAX_BYTES:
+        is_readable = select.select([stdin], [], [], max(0, deadline - time.monotonic()))[0]
+        if not is_readable or not (data := os.read(stdin, MAX_BYTES)):
+            break
+        received += data
+    if answer := refuse(received.partition(b"\n")[0], reason):
+        with suppress(OSError):  # the client has gone
+            os.write(stdout, answer.answer)
 
 
 async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: int) -> int:
@@ -103,9 +135,12 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: i
         _say("serving MCP on standard input and output; an MCP client should start this, or use --http")
     inlet, outlet = Inlet(stdin), Outlet(stdout)
 
+    writing = asyncio.Lock()
+
     async def write(data: bytes) -> None:
         with suppress(OSError):  # the client closed its end; the end of input follows
-            await outlet.write(data)
+            async with writing:
+                await outlet.write(data)
 
     with ended_by(*TERMINATION_SIGNALS) as ended:
         try:
@@ -116,22 +151,66 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: i
                     if not (more := await inlet.read()):  # nothing else is requested
                         return exit_codes.OK
                     received += more
+            parts, answered = [received], {greeting.id} if greeting else set()
 
             async def chunks() -> AsyncIterator[bytes]:
-                yield received
+                await _end(answering)  # the library answers from here on
+                for part in parts:
+                    yield part
                 while data := await inlet.read():
                     yield data
 
+            is_known = greeting is not None and not _network(loaded, options)
+            answering = asyncio.ensure_future(_answer_early(inlet, parts, write, answered, is_known=is_known))
+            # Imports block the event loop, and a client asks for the tools right away.
+            await asyncio.wait([answering], timeout=NEXT_MESSAGE_TIMEOUT_S)
+            if answering.done() and answering.result():
+                return exit_codes.OK
             load_structlog()  # before the thread: other modules may need what structlog must not find
             loading = asyncio.ensure_future(asyncio.to_thread(_load_library))
-            async with _open(loaded, options) as opened:
-                serve_stream = await loading
-                answered = greeting.id if greeting else None
-                await serve_stream(opened, chunks(), write, answered=answered)
+            try:
+                async with _open(loaded, options) as opened:
+                    serve_stream = await loading
+                    await serve_stream(opened, chunks(), write, answered=answered)
+            except (HutchError, OSError) as error:
+                await _end(answering)
+                for line in b"".join(parts).split(b"\n"):
+                    if (
+                        refused := refuse(line, f"Hutch cannot start: {error}")
+                    ) and refused.id not in answered:
+                        await write(refused.answer)
+                raise
         except asyncio.CancelledError:
             if not ended:
                 raise
     return 128 + ended[0] if ended else exit_codes.OK
+
+
+async def _answer_early(
+    inlet: Inlet, parts: list[bytes], write: Write, answered: set[str | int], *, is_known: bool
+) -> bool:
+    """Answer what needs no library, while it is loaded. All that is read is added to `parts` for it. True if
+    the input has ended, and all of it was answered here."""
+    following = NextMessages()
+    data = parts[0].partition(b"\n")[2]
+    while is_known:
+        answer = following.add(data)
+        if answer:
+            answered.add(answer.id)
+            await asyncio.shield(write(answer.answer))
+        if following.is_over and (answer is None or following.has_rest):
+            return False
+        if not (data := await inlet.read()):
+            return not following.has_rest
+        parts.append(data)
+        if following.is_over:
+            return False
+    return False
+
+
+async def _end(task: "asyncio.Future[bool]") -> None:
+    task.cancel()
+    await asyncio.wait([task])
 
 
 def _load_library() -> ServeStream:
@@ -160,11 +239,11 @@ def _network(loaded: Loaded, options: ServeOptions) -> tuple[str, ...]:
 
 
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
-    from hutch.app import directory_agent_tools
-    from hutch.gateway.mcp import local_http as mcp_http
+    from hutch.app import external_directory_tools
+    from hutch.gateway.mcp import loopback_http_server as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
-        stored = None if no_token else directory_agent_tools.find_mcp_token(loaded)
+        stored = None if no_token else external_directory_tools.find_mcp_token(loaded)
         token = None if no_token else stored or secrets.token_urlsafe(32)
         try:
             async with _open(loaded, options) as opened:
@@ -180,10 +259,10 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
 
 def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
     with without_gc():
-        from hutch.app import directory_agent_tools
+        from hutch.app import external_directory_tools
 
     wiring.configure_logs(loaded)
-    wired = directory_agent_tools.directory_tools(
+    wired = external_directory_tools.directory_tools(
         loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )
     return wired.open(options.directory)

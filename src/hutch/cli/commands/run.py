@@ -2,15 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from hutch import settings
 from hutch.cli.directory_copy_consent import may_copy
+from hutch.cli.environment_question import ask_for_setup
+from hutch.cli.option_values import parse_generation, parse_resources, parse_variables
 from hutch.cli.session_options import expand_home
+from hutch.cli.starter_file_options import FileOption, FilesOption, read_starter_files
 from hutch.cli.terminal_check import can_prompt
+from hutch.domain import generation_options as domain
 from hutch.domain.errors import BadRequest
+from hutch.domain.generation_options import MAX_REPLY_TOKENS, MAX_TEMPERATURE, Generation
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession
 
@@ -36,16 +41,55 @@ Net = Annotated[
     list[str] | None,
     typer.Option("--net", metavar="HOST", help="A host that commands may reach; may be repeated."),
 ]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env", metavar="NAME=VALUE", help="A variable of every command in the jail; may be repeated."
+    ),
+]
+Secret = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret",
+        metavar="NAME",
+        help="A secret of yours that every command gets as a variable; may be repeated.",
+    ),
+]
+PersonaName = Annotated[str | None, typer.Option(metavar="NAME", help="The persona of the agent.")]
+ModelName = Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")]
 Record = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write the model's replies to a file for --model scripted:FILE."),
 ]
 Repository = Annotated[
-    str, typer.Option("--repo", metavar="REPO", help="A directory, or the address of a repository.")
+    str,
+    typer.Option(
+        "--repo",
+        metavar="REPO",
+        help="A directory, or the address of a repository; by default the current directory.",
+    ),
 ]
 PULL_REQUEST = typer.Option(
     "--pr/--no-pr", help="Deliver the change as a branch; for GitHub, as a pull request."
 )
+Temperature = Annotated[
+    float | None,
+    typer.Option(metavar="T", min=0, max=MAX_TEMPERATURE, help="The model's temperature; 0 varies least."),
+]
+MaxReplyTokens = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=MAX_REPLY_TOKENS, help="Maximum tokens of one reply.")
+]
+Effort = Annotated[
+    str | None, typer.Option(metavar="low|medium|high", help="How much the model thinks before it replies.")
+]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="LIMIT=VALUE",
+        help="A limit of the session's commands, such as memory_bytes=1GiB; may be repeated.",
+    ),
+]
 OnServer = Annotated[
     bool, typer.Option("--server", help="Run on the server; the run continues when you disconnect.")
 ]
@@ -56,16 +100,24 @@ Here = Annotated[
 
 def run_command(
     prompt: Prompt,
-    repo: Repository = ".",
+    repo: Repository = "",
+    file: FileOption = None,
+    files: FilesOption = None,
     revision: Revision = None,
     uncommitted: Uncommitted = False,
-    persona: Annotated[str | None, typer.Option(metavar="NAME", help="The persona of the agent.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")] = None,
+    persona: PersonaName = None,
+    model: ModelName = None,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,
     max_tokens: MaxTokens = None,
     timeout: Timeout = None,
+    temperature: Temperature = None,
+    max_reply_tokens: MaxReplyTokens = None,
+    effort: Effort = None,
+    limit: Limit = None,
     net: Net = None,
+    env: Env = None,
+    secret: Secret = None,
     record: Record = None,
     pr: Annotated[bool, PULL_REQUEST] = True,
     server: OnServer = False,
@@ -75,45 +127,79 @@ def run_command(
 ) -> int:
     """Work on a prompt in a copy of a repository, inside a jail, and deliver a tested change.
 
-    Your files stay untouched: the change arrives as a branch of the repository. Ctrl-C stops the
-    run; `hutch resume` continues it.
+    Your files stay untouched: the change arrives as a branch of the repository. With --file or
+    --files the agent starts with copies of these files, and the result stays in the session. Ctrl-C
+    stops the run; `hutch resume` continues it.
     """
-    text = sys.stdin.read() if prompt == "-" else prompt
-    if not text.strip():
-        raise BadRequest("The prompt is empty. Describe the task.")
-    from hutch.cli.early_request import send_early
-    from hutch.cli.git_author import signature
-    from hutch.settings.author_setting import author_setting
-
-    repo = expand_home(repo)
+    given = read_starter_files(file, files, repository=repo)
+    repo = "" if given else expand_home(repo or ".")
     new = NewSession(
-        prompt=text,
+        prompt=_read_prompt(prompt),
         repository=repo,
+        files=given,
         plain_directory=may_copy(repo, plain, asks=not as_json),
         revision=revision or "",
         persona=persona or "",
         model=model or "",
         network=tuple(net or ()),
-        deliver=pr,
+        variables=parse_variables(env),
+        secrets=tuple(secret or ()),
+        deliver=pr and not given,
         limits=RunLimits(max_turns, max_tokens, max_cost, timeout),
+        resources=parse_resources(limit),
+        generation=generation_of(temperature, max_reply_tokens, effort),
         delivery=Delivery(
-            author=signature(author_setting()) or "",
+            author=_author(),
             unattended=not server and (as_json or not can_prompt(settings.terminal_type())),
             uncommitted=uncommitted,
             record=_recording(record),
         ),
     )
-    only_here = here or uncommitted or record is not None or "@" in repo.partition("://")[2]
+    ask_for_setup("" if as_json else repo, revision or "", uncommitted=uncommitted, on_server=server)
+    only_here = _only_here(repo, server, here or uncommitted or record is not None)
+    return _start(new, on_server=server, only_here=only_here, as_json=as_json)
+
+
+def _author() -> str:
+    from hutch.cli.git_author import signature
+    from hutch.settings.author_setting import author_setting
+
+    return signature(author_setting()) or ""
+
+
+def _read_prompt(prompt: str) -> str:
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise BadRequest("The prompt is empty. Describe the task.")
+    return text
+
+
+def _start(new: NewSession, *, on_server: bool, only_here: bool, as_json: bool) -> int:
+    from hutch.cli.early_request import send_early
+
+    early = None if only_here else send_early(new, any_server=on_server)
+    from hutch.cli.run_lifecycle import Where, run_session  # the server works on the request meanwhile
+
+    where: Where = "server" if on_server else "here" if only_here else "anywhere"
+    return run_session(new, where=where, as_json=as_json, early=early)
+
+
+def generation_of(temperature: float | None, max_reply_tokens: int | None, effort: str | None) -> Generation:
+    """The generation options of a command line."""
+    if effort is not None:
+        parse_generation("effort", effort)
+    return Generation(temperature, max_reply_tokens, cast("domain.Effort | None", effort))
+
+
+def _only_here(repo: str, server: bool, here: bool) -> bool:
+    """True if the run needs this process, and so cannot be on a server."""
+    only_here = here or "@" in repo.partition("://")[2]
     if server and only_here:
         raise BadRequest(
             "--here, --uncommitted, --record and addresses with credentials need a run in this process. "
             "Omit --server."
         )
-    early = None if only_here else send_early(new, any_server=server)
-    from hutch.cli.run_lifecycle import Where, run_session  # the server works on the request meanwhile
-
-    where: Where = "server" if server else "here" if only_here else "anywhere"
-    return run_session(new, where=where, as_json=as_json, early=early)
+    return only_here
 
 
 def _recording(file: Path | None) -> str:
@@ -137,6 +223,9 @@ def resume_command(
     max_turns: MaxTurns = None,
     max_tokens: MaxTokens = None,
     timeout: Timeout = None,
+    temperature: Temperature = None,
+    max_reply_tokens: MaxReplyTokens = None,
+    effort: Effort = None,
     as_json: Json = False,
 ) -> int:
     """Continue a run that was stopped, from its log.
@@ -147,4 +236,7 @@ def resume_command(
     from hutch.cli.run_lifecycle import resume_session
 
     limits = RunLimits(max_turns, max_tokens, max_cost, timeout)
-    return resume_session(run, limits=limits, model=model or "", deliver=pr, as_json=as_json)
+    generation = generation_of(temperature, max_reply_tokens, effort)
+    return resume_session(
+        run, limits=limits, model=model or "", generation=generation, deliver=pr, as_json=as_json
+    )

@@ -19,7 +19,7 @@ def prune_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Remove the files of sessions that were not used for sessions.file_retention_days.
+    """Remove the files of unused sessions. The limit is sessions.file_retention_days.
 
     For sessions of `POST /api/code`, sessions.code_retention_hours applies. Beyond
     sessions.file_retention_bytes, the files of ended sessions go sooner, but never work that was not

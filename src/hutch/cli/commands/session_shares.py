@@ -8,6 +8,8 @@ import typer
 from hutch.cli.api_client import Client, path_of
 from hutch.cli.server_requests import Json, SessionName, ask, find_session, short
 from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.user import SHARE_SCOPES
+from hutch.system.clock import wall_ms
 from hutch.system.terminal_text import visible
 
 ROLES = {  # what each role may do
@@ -28,15 +30,28 @@ def share_command(
             metavar="|".join(ROLES), help="Observers and assessors can view it, the others can work in it."
         ),
     ] = "observer",
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(SHARE_SCOPES),
+            help="Limit their work to this, besides reading; may be repeated. All by default.",
+        ),
+    ] = None,
+    hours: Annotated[
+        int | None, typer.Option(min=1, max=24 * 366, help="Hours after which the share ends.")
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Share a session with a user, or change their role in it."""
     if role not in ROLES:
         raise BadRequest(f"There is no role {role[:40]!r}. Choose one of {', '.join(ROLES)}.")
+    if wrong := next((each for each in scope or () if each not in SHARE_SCOPES), None):
+        raise BadRequest(f"There is no scope {wrong[:40]!r}. Choose among {', '.join(SHARE_SCOPES)}.")
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
-        made = await client.put(f"/sessions/{found['id']}/shares/{_part(user)}", {"role": role})
+        limits = {"scopes": scope or [], "expires_ms": hours and wall_ms() + hours * 3_600_000}
+        made = await client.put(f"/sessions/{found['id']}/shares/{_part(user)}", {"role": role, **limits})
         if as_json:
             typer.echo(json.dumps(made))
             return

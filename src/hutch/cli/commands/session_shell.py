@@ -25,6 +25,7 @@ from hutch.cli.signals import on_signals
 from hutch.cli.trusted_certificates import trusted
 from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.system.background_tasks import cancel_and_wait
 
 LEAVE = b"\x1d"  # Ctrl-]
 INPUT_FRAME_BYTES = 32 * 1024
@@ -35,7 +36,7 @@ NOTE, OFF = "\x1b[2m", "\x1b[0m"
 
 
 def is_session(word: str) -> bool:
-    """Whether a single word after `hutch shell` names a session and not a local program."""
+    """True if a single word after `hutch shell` names a session and not a local program."""
     if word.startswith("ses_"):
         return True
     if not re.fullmatch(f"[0-9a-hjkmnp-tv-z]{{{SHORT_CHARS}}}", word) or shutil.which(word):
@@ -109,9 +110,7 @@ class _TerminalConnection:
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in tasks:
-                    task.cancel()
-                results = await asyncio.gather(*tasks, return_exceptions=True)
+                results = await cancel_and_wait(*tasks)
                 if self.is_detached or self.problem:
                     with suppress(OSError):
                         await self._outlet.write(self._own.reset_sequence() + b"\r\n")
@@ -184,6 +183,8 @@ class _TerminalConnection:
                         await self._note(f"{message['missed_bytes']} bytes of output were dropped")
                     if not message.get("writes"):
                         await self._note("this terminal is read-only for you")
+                case "writer" if message.get("agent"):
+                    await self._note("the agent types here; any key takes over")
                 case "exit":
                     self.exit_code = message.get("exit_code")
                     self._done.set()

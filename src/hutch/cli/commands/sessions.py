@@ -13,13 +13,30 @@ from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.commands.attach import attach, attach_command
-from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Net, PlainDirectory, Timeout
+from hutch.cli.commands.run import (
+    Effort,
+    Env,
+    Limit,
+    MaxCost,
+    MaxReplyTokens,
+    MaxTokens,
+    MaxTurns,
+    Net,
+    PlainDirectory,
+    Secret,
+    Temperature,
+    Timeout,
+    generation_of,
+)
 from hutch.cli.commands.session_prune import prune_command
+from hutch.cli.commands.session_set import set_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.input_effect import describe_effect
-from hutch.cli.local_event_log import is_new, stored_sessions
-from hutch.cli.render.delivery import delivery_lines
+from hutch.cli.local_session_lookup import is_new, stored_sessions
+from hutch.cli.option_values import parse_resources, parse_variables
+from hutch.cli.render.delivery import delivery_rows
+from hutch.cli.render.session_options import jail_variables, limit_text, named_values
 from hutch.cli.render.session_rows import age, state_of, table
 from hutch.cli.run_wait import AwaitedRun, wait_for
 from hutch.cli.server_address import uses_no_server
@@ -33,6 +50,7 @@ from hutch.cli.server_requests import (
     short,
 )
 from hutch.cli.session_options import expand_home, request_body
+from hutch.cli.starter_file_options import FileOption, FilesOption, read_starter_files
 from hutch.domain.errors import BadRequest
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
@@ -54,6 +72,9 @@ Purpose = Annotated[
     str, typer.Option(metavar="TEXT", help="A title for lists; by default the beginning of the prompt.")
 ]
 Role = Annotated[str, typer.Option(metavar="TEXT", help="The role that the agent takes.")]
+Company = Annotated[
+    str, typer.Option(metavar="TEXT", help="The company that the work is for; the agent sees it.")
+]
 Expectations = Annotated[
     str, typer.Option(metavar="TEXT", help="The result that you expect; the agent sees it.")
 ]
@@ -125,18 +146,24 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
             ("state", state),
             ("purpose", found["purpose"]),
             ("role", found["role"]),
+            ("company", found.get("company", "")),
             ("expectations", found["expectations"]),
             ("owner", found.get("owner_name") or found["owner"]),
             ("shared with", ", ".join(f"{each['user_name']} ({each['role']})" for each in shares)),
             ("repository", f"{found['repository']} {found['revision']}".strip()),
+            ("started with", _count_files(found.get("starter_files", 0))),
             ("persona", found["persona"]),
             ("model", found["model"]),
             ("network", ", ".join(found["network"])),
+            *jail_variables(found),
+            ("replies", named_values(found.get("generation") or {})),
+            ("run limits", named_values(found.get("limits") or {})),
+            ("limits", limit_text(found.get("effective_limits") or ())),
             ("forked from", found["forked_from"]),
             ("delivers", "yes" if found["deliver"] else ""),
             ("age", age(found["created_ms"])),
             ("events", str((found["head"] or {}).get("seq", 0))),
-            *_delivery(found),
+            *delivery_rows(found),
         ]
         for name, value in rows:
             if value:
@@ -157,18 +184,27 @@ def new(
         str, typer.Option("--prompt", "-p", metavar="TEXT", help="The first prompt; - reads it from stdin.")
     ] = "",
     repo: Repository = "",
+    file: FileOption = None,
+    files: FilesOption = None,
     revision: Annotated[str, typer.Option(metavar="REV", help="A branch, a tag or a commit.")] = "",
     purpose: Purpose = "",
     role: Role = "",
+    company: Company = "",
     expectations: Expectations = "",
     persona: Annotated[str, typer.Option(metavar="PERSONA", help="The persona of the agent.")] = "",
     model: Annotated[str, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")] = "",
     net: Net = None,
+    env: Env = None,
+    secret: Secret = None,
     deliver: Deliver = False,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,
     max_tokens: MaxTokens = None,
     timeout: Timeout = None,
+    temperature: Temperature = None,
+    max_reply_tokens: MaxReplyTokens = None,
+    effort: Effort = None,
+    limit: Limit = None,
     attach_: Annotated[bool, typer.Option("--attach", "-a", help="Attach to it immediately.")] = False,
     wait: Wait = False,
     plain: PlainDirectory = False,
@@ -182,35 +218,50 @@ def new(
     new = NewSession(
         prompt=text,
         repository=repo,
+        files=read_starter_files(file, files, repository=repo),
         plain_directory=may_copy(repo, plain, asks=not as_json),
         revision=revision,
         purpose=purpose,
         role=role,
+        company=company,
         expectations=expectations,
         persona=persona,
         model=model,
         network=tuple(net or ()),
+        variables=parse_variables(env),
+        secrets=tuple(secret or ()),
         deliver=deliver,
         limits=RunLimits(max_turns, max_tokens, max_cost, timeout),
+        resources=parse_resources(limit),
+        generation=generation_of(temperature, max_reply_tokens, effort),
     )
+    return _create(new, waits=wait, attaches=attach_ and not as_json, as_json=as_json)
 
+
+def _create(new: NewSession, *, waits: bool, attaches: bool, as_json: bool) -> int:
     async def work(client: Client) -> int | None:
         made = await client.post("/sessions", request_body(new, is_local=client.address.is_local))
-        if wait:
-            return await wait_for(client, made["id"], AwaitedRun(delivers=deliver), after=0, as_json=as_json)
-        if attach_ and not as_json:
+        if waits:
+            run = AwaitedRun(delivers=new.deliver)
+            return await wait_for(client, made["id"], run, after=0, as_json=as_json)
+        if attaches:
             return await attach(client, made["id"], after=None, as_json=False)
-        if as_json:
-            typer.echo(json.dumps(made))
-        else:
-            typer.echo(made["id"])
-            typer.echo(f"Watch it: hutch attach {short(made['id'])}", err=True)
+        _print_made(made, as_json)
         return None
 
     return ask(work, as_json=as_json)
 
 
+def _print_made(made: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(made))
+    else:
+        typer.echo(made["id"])
+        typer.echo(f"Watch it: hutch attach {short(made['id'])}", err=True)
+
+
 app.command("attach")(attach_command)
+app.command("set")(set_command)
 app.command("share")(share_command)
 app.command("unshare")(unshare_command)
 app.command("prune")(prune_command)
@@ -226,7 +277,7 @@ def send(
     wait: Wait = False,
     as_json: Json = False,
 ) -> int:
-    """Send a message: a running agent reads it before its next step, otherwise it starts a run."""
+    """Send a message to the agent. A running agent reads it before its next step; else it starts a run."""
     message = _text(text)
     if not message.strip():
         raise BadRequest("The message is empty. Write a text, or - to read it from standard input.")
@@ -294,12 +345,7 @@ def fork(
     async def work(client: Client) -> None:
         found = await find_session(client, session)
         options = {"snapshot": snapshot, "conversation": with_conversation}
-        made = await client.post(f"/sessions/{found['id']}/fork", options)
-        if as_json:
-            typer.echo(json.dumps(made))
-        else:
-            typer.echo(made["id"])
-            typer.echo(f"Watch it: hutch attach {short(made['id'])}", err=True)
+        _print_made(await client.post(f"/sessions/{found['id']}/fork", options), as_json)
 
     return ask(work, as_json=as_json)
 
@@ -329,11 +375,8 @@ def rm(
     return ask(work, as_json=as_json)
 
 
-def _delivery(session: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Rows about the last delivery; a review session has nothing to redeliver."""
-    delivered = session.get("delivered")
-    lines = delivery_lines(delivered["run_id"], delivered) if delivered else []
-    return lines if session["deliver"] else lines[:1]
+def _count_files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}, without a repository" if count else ""
 
 
 def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:

@@ -28,6 +28,8 @@ from hutch.cli.closed_terminal import is_gone
 from hutch.cli.git_author import author
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.limit_messages import Hits
+from hutch.cli.local_only_notice import say_local
+from hutch.cli.option_values import parse_variables
 from hutch.cli.signals import ended_by
 from hutch.cli.user_terminal import OwnTerminal, known_type
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
@@ -36,7 +38,7 @@ from hutch.jail.interface import Exit, OnOutput
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import PROFILES, Policy
-from hutch.jail.terminal import open_terminal
+from hutch.jail.shared_terminal import open_terminal
 from hutch.system.fast_imports import load_structlog, without_gc
 
 if TYPE_CHECKING:
@@ -59,6 +61,18 @@ class Unsafe(NamedTuple):
 
     workspace: bool
     no_jail: bool
+
+
+Env = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="NAME=VALUE", help="A variable in the jail; may be repeated."),
+]
+UnsafeWorkspace = Annotated[
+    bool, typer.Option("--unsafe-workspace", help="Allow system and home directories, and Hutch's own.")
+]
+UnsafeNoJail = Annotated[
+    bool, typer.Option("--unsafe-no-jail", help="Run it directly on this machine, without a jail.")
+]
 
 
 def shell_command(
@@ -84,6 +98,7 @@ def shell_command(
         list[str] | None,
         typer.Option("--net", metavar="HOST", help="A host that programs may reach; may be repeated."),
     ] = None,
+    env: Env = None,
     profile: Annotated[
         str,
         typer.Option(
@@ -97,13 +112,8 @@ def shell_command(
     no_log: Annotated[
         bool, typer.Option("--no-log", help="Record nothing: open no session in the log.")
     ] = False,
-    unsafe_workspace: Annotated[
-        bool,
-        typer.Option("--unsafe-workspace", help="Allow system and home directories, and Hutch's own."),
-    ] = False,
-    unsafe_no_jail: Annotated[
-        bool, typer.Option("--unsafe-no-jail", help="Run it directly on this machine, without a jail.")
-    ] = False,
+    unsafe_workspace: UnsafeWorkspace = False,
+    unsafe_no_jail: UnsafeNoJail = False,
 ) -> int:
     """Open a jailed shell on a directory, or run one command there.
 
@@ -117,10 +127,13 @@ def shell_command(
     if timeout is not None and not 0 < timeout <= DAY_S:
         raise BadRequest(f"--timeout is {timeout:g}. It must be more than 0 and at most {DAY_S} (a day).")
     argv = tuple(command or ())
+    if env and session:
+        raise BadRequest("--env is for a directory. A session keeps the variables that it was opened with.")
     if (there := _in_session(session, argv, terminal, timeout)) is not None:
         return there
     unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
-    return _here(argv, workspace, profile, net or (), timeout, unsafe, has_log=not no_log)
+    variables = parse_variables(env)
+    return _here(argv, workspace, profile, net or (), variables, timeout, unsafe, has_log=not no_log)
 
 
 def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: float | None) -> int | None:
@@ -139,7 +152,7 @@ def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: f
         return session_shell(session, terminal)
     if terminal:
         raise BadRequest("A single command does not use a terminal. Omit --terminal or the command.")
-    from hutch.cli.commands.session_command import session_command
+    from hutch.cli.commands.command_in_session import session_command
 
     return session_command(session, argv, timeout_s)
 
@@ -149,6 +162,7 @@ def _here(
     workspace: Path,
     profile: str,
     net: Sequence[str],
+    variables: tuple[tuple[str, str], ...],
     timeout_s: float | None,
     unsafe: Unsafe,
     *,
@@ -156,6 +170,7 @@ def _here(
 ) -> int:
     """Run in a jail on a directory of this machine."""
     _open_closed_stdio()
+    say_local("shell")
     if not workspace.is_dir():
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
@@ -163,7 +178,7 @@ def _here(
     app.configure_logs(loaded, quiet=True)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
-    policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net)
+    policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net, variables=variables)
     # Scripts name their interpreter by the path under which it was installed.
     policy = replace(policy, also_at=(os.path.abspath(workspace), str(workspace.resolve())))  # noqa: PTH100
     own = OwnTerminal() if OwnTerminal.is_there() else None
@@ -221,6 +236,7 @@ async def _run(
                 hits = Hits(jail, loaded.settings)
                 program = Program(jail, request, recording)
                 exit_ = await (_at_terminal(program, own, hits) if own else program.on_pipes())
+                await jail.find_growth()
                 sentences = hits.since_last(exit_)
         except asyncio.CancelledError:
             if not ended:
@@ -239,7 +255,7 @@ async def _run(
 
 
 def _is_first_warning(workspace: Path) -> bool:
-    """Whether single commands have not yet warned about the hard links of this directory."""
+    """True if single commands have not yet warned about the hard links of this directory."""
     name = hashlib.sha256(os.fsencode(workspace.resolve())).hexdigest()[:24]
     marker = settings.find_paths().state / "hard-links" / name
     try:

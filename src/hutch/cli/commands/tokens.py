@@ -1,4 +1,4 @@
-"""`hutch tokens`: manage API tokens on the server's own machine.
+"""`hutch tokens`: manage API tokens on the server's own machine; after a login elsewhere, list those there.
 
 Works on the database itself, so no server has to run. A running server accepts a new token
 immediately and refuses a revoked one within seconds.
@@ -6,14 +6,18 @@ immediately and refuses a revoked one within seconds.
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from hutch.cli.account_access import with_accounts
-from hutch.domain.errors import BadRequest
-from hutch.domain.user import User, parse_scopes, scopes_of
+from hutch.cli.api_client import Client
+from hutch.cli.local_only_notice import follows_login
+from hutch.cli.server_requests import Local, ask, every, names_of_users
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.user import parse_scopes, scopes_of
 from hutch.flows.os_user import system_user
 from hutch.flows.users import LOCAL, TOKEN_DAYS, Accounts
 from hutch.store.tokens import Token
@@ -56,7 +60,7 @@ def create(
             whose, name=name, scopes=scopes or default, days=days, actor=LOCAL
         )
         if as_json:
-            typer.echo(json.dumps({"token": secret, **_to_json(token, whose)}))
+            typer.echo(json.dumps({"token": secret, **_to_json(token, whose.name)}))
             return
         typer.echo(secret)
         until = f"expires {_day(token.expires_ms)}" if token.expires_ms else "never expires"
@@ -72,29 +76,59 @@ def create(
 def list_(
     user: Annotated[str | None, typer.Option(metavar="USER", help="Only the tokens of this user.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Include expired and revoked tokens.")] = False,
+    local: Local = False,
     as_json: Json = False,
-) -> None:
-    """List tokens, newest first."""
+) -> int | None:
+    """List tokens, newest first.
+
+    After a login, those of that server, where only owners see the tokens of others; with --local, those of
+    this machine.
+    """
+    if follows_login(local):
+        return ask(lambda client: _list_served(client, user, everything, as_json), as_json=as_json)
 
     async def work(accounts: Accounts) -> None:
         users = {each.id: each for each in await accounts.users.list()}
         whose = (await accounts.users.find(user)).id if user else None
-        now_ms = int(datetime.now(UTC).timestamp() * 1000)
-        found = [token for token in await accounts.tokens.list(whose) if everything or token.is_valid(now_ms)]
-        if not found and not as_json:
-            typer.echo("There are no tokens. Create one: hutch tokens create", err=True)
-        for token in found:
-            if as_json:
-                typer.echo(json.dumps(_to_json(token, users[token.user_id])))
-                continue
-            state = "revoked" if token.revoked_ms else "good" if token.is_valid(now_ms) else "expired"
-            typer.echo(
-                f"{token.id}  {token.prefix}…  {users[token.user_id].name:<12}  "
-                f"{','.join(sorted(token.scopes)):<16}  {state:<7}  until {_day(token.expires_ms)}  "
-                f"used {_day(token.last_used_ms)}  {token.name}"
-            )
+        names = {str(each.id): each.name for each in users.values()}
+        _print_tokens(await accounts.tokens.list(whose), names, everything=everything, as_json=as_json)
 
     with_accounts(work)
+    return None
+
+
+async def _list_served(client: Client, user: str | None, everything: bool, as_json: bool) -> None:
+    _, names = await names_of_users(client)
+    whose = [id_ for id_, name in names.items() if user in (id_, name)]
+    if user and not whose:
+        raise NotFound(f"There is no user '{user}' on the server, or you may not see their tokens.")
+    is_owner = (await client.get("/me"))["user"]["role"] == "owner"
+    found = [
+        Token(**{**each, "scopes": frozenset(each["scopes"])})
+        async for each in every(client, "/tokens", everyone=is_owner)
+    ]
+    chosen = [token for token in found if not user or token.user_id in whose]
+    _print_tokens(chosen, names, everything=everything, as_json=as_json)
+
+
+def _print_tokens(
+    tokens: Sequence[Token], names: Mapping[str, str], *, everything: bool, as_json: bool
+) -> None:
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    found = [token for token in tokens if everything or token.is_valid(now_ms)]
+    if not found and not as_json:
+        typer.echo("There are no tokens. Create one: hutch tokens create", err=True)
+    for token in found:
+        name = names.get(token.user_id, token.user_id)
+        if as_json:
+            typer.echo(json.dumps(_to_json(token, name)))
+            continue
+        state = "revoked" if token.revoked_ms else "good" if token.is_valid(now_ms) else "expired"
+        typer.echo(
+            f"{token.id}  {token.prefix}…  {name:<12}  "
+            f"{','.join(sorted(token.scopes)):<16}  {state:<7}  until {_day(token.expires_ms)}  "
+            f"used {_day(token.last_used_ms)}  {token.name}"
+        )
 
 
 @app.command()
@@ -124,13 +158,13 @@ def _days(text: str) -> int | None:
     return int(found[1])
 
 
-def _to_json(token: Token, user: User) -> dict[str, Any]:
+def _to_json(token: Token, user: str) -> dict[str, Any]:
     return {
         "id": token.id,
         "name": token.name,
         "prefix": token.prefix,
-        "user": user.name,
-        "user_id": user.id,
+        "user": user,
+        "user_id": token.user_id,
         "scopes": sorted(token.scopes),
         "created_ms": token.created_ms,
         "expires_ms": token.expires_ms,

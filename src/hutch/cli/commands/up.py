@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -20,12 +21,12 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.cli import exit_codes
-from hutch.domain.errors import Conflict, Unavailable
+from hutch.domain.errors import Conflict, LimitReached, Unavailable
 from hutch.store.database import replace_lost_database
 from hutch.system.atomic_file import write_private
 from hutch.system.fast_imports import without_gc
-from hutch.system.handled_signals import is_handled
-from hutch.system.queued_output import drain_output, queue_output
+from hutch.system.ignored_signals import is_handled
+from hutch.system.queued_standard_output import drain_output, queue_output
 from hutch.system.running_server import find_server
 
 START_TIMEOUT_S = 60
@@ -92,9 +93,12 @@ def _in_background(loaded: settings.LoadedSettings, output: OutputOptions) -> in
     os.close(writing)
     with os.fdopen(reading) as pipe:
         line = _read_announcement(pipe.fileno())
-    if not line:
-        raise Unavailable(_start_failure(pid, error_file, loaded.paths.server_log))
-    _announce(json.loads(line), loaded, output, ended_by="hutch down")
+    said = json.loads(line) if line else {}
+    if "url" not in said:
+        text = said.get("error") or _start_failure(pid, line, error_file, loaded.paths.server_log)
+        is_limit = said.get("exit_code") == exit_codes.LIMIT_REACHED
+        raise LimitReached(text, limit="disk") if is_limit else Unavailable(text)
+    _announce(said, loaded, output, ended_by="hutch down")
     return exit_codes.OK
 
 
@@ -116,12 +120,17 @@ def _run_child(loaded: settings.LoadedSettings, error_file: Path, pipe: int) -> 
         _serve(loaded, announce)
         code = exit_codes.OK
     except Exception as error:  # noqa: BLE001 - there is no caller to handle it
-        sys.stderr.write(f"{error}\n" if exit_codes.code_of(error) != exit_codes.BUG else "")
-        if exit_codes.code_of(error) == exit_codes.BUG:
-            sys.excepthook(type(error), error, error.__traceback__)
         code = exit_codes.code_of(error)
+        failure = {"error": str(error) if code != exit_codes.BUG else "", "exit_code": code}
+        with suppress(OSError):  # the starting process has ended, or the server had been ready
+            os.write(pipe, json.dumps(failure).encode() + b"\n")
+        with suppress(OSError):  # the disk may be full
+            if code == exit_codes.BUG:
+                sys.excepthook(type(error), error, error.__traceback__)
+            else:
+                sys.stderr.write(f"{error}\n")
+            sys.stderr.flush()
     finally:
-        sys.stderr.flush()
         os._exit(code)
 
 
@@ -145,24 +154,28 @@ def _serve(loaded: settings.LoadedSettings, announce: Callable[[dict[str, Any]],
     asyncio.run(serve(loaded, open_server, on_ready))
 
 
-def _read_announcement(pipe: int) -> bytes:
-    """The line that the server writes when it is ready; empty when it ends or takes too long."""
+def _read_announcement(pipe: int) -> bytes | None:
+    """The line that the server writes when it is ready or fails; empty when it ends without, None when it
+    takes too long."""
     line, until = b"", time.monotonic() + START_TIMEOUT_S
     while not line.endswith(b"\n"):
         readable, _, _ = select.select([pipe], [], [], max(0.0, until - time.monotonic()))
-        chunk = os.read(pipe, 65536) if readable else b""
-        if not chunk:
+        if not readable:
+            return None
+        if not (chunk := os.read(pipe, 65536)):
             return b""
         line += chunk
     return line
 
 
-def _start_failure(pid: int, error_file: Path, log: Path) -> str:
-    ended, _ = os.waitpid(pid, os.WNOHANG)
+def _start_failure(pid: int, line: bytes | None, error_file: Path, log: Path) -> str:
+    if line is not None:
+        os.waitpid(pid, 0)  # its traceback is complete then
     text = error_file.read_text(errors="replace").strip()
     if text:
         return text.removeprefix("hutch: ")
-    happened = "ended immediately" if ended else f"is not ready after {START_TIMEOUT_S} s (process {pid})"
+    late = f"is not ready after {START_TIMEOUT_S} s (process {pid})"
+    happened = late if line is None else "ended immediately"
     if log.exists():
         text = log.read_text(errors="replace").strip()
     lines = "\n".join(text.splitlines()[-LOG_TAIL_LINES:])

@@ -1,4 +1,4 @@
-"""`hutch usage`: usage totals, read from the local database; a server may have it open too."""
+"""`hutch usage`: usage totals of the server in use, or of the local database, also while a server uses it."""
 
 import asyncio
 import json
@@ -13,7 +13,9 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import event_log
 from hutch.cli import exit_codes
-from hutch.cli.server_requests import Json, report_errors
+from hutch.cli.api_client import Client
+from hutch.cli.local_only_notice import follows_login
+from hutch.cli.server_requests import Json, Local, every, names_of_users, report_errors
 from hutch.domain.errors import BadRequest
 from hutch.store.usage_totals import Usage, UsageGroup, UsageTotal
 from hutch.store.users import Users
@@ -36,13 +38,18 @@ def usage_command(
         datetime | None,
         typer.Option("--to", formats=["%Y-%m-%d"], metavar="DAY", help="The last day, in UTC."),
     ] = None,
+    local: Local = False,
     as_json: Json = False,
 ) -> int:
-    """Show the usage of all sessions on this machine: runs, tokens, cost, tools and time."""
+    """Show the usage of sessions: runs, tokens, cost, tools and time.
+
+    After a login, those of that server that you may see; with --local, those of this machine.
+    """
     if by not in get_args(UsageGroup):
         raise BadRequest(f"--by {by[:40]!r} is not one of {', '.join(get_args(UsageGroup))}.")
     days = (first.strftime("%Y-%m-%d") if first else "", last.strftime("%Y-%m-%d") if last else "")
-    found = asyncio.run(_read(cast(UsageGroup, by), *days))
+    read = _read_served if follows_login(local) else _read
+    found = asyncio.run(read(cast(UsageGroup, by), *days))
     if as_json:
         for each in found:
             typer.echo(json.dumps(asdict(each)))
@@ -63,6 +70,14 @@ async def _read(by: UsageGroup, first_day: str, last_day: str) -> Sequence[Usage
             return found
         names = {str(user.id): user.name for user in await Users(log).list()}
         return [_named(each, names) for each in found]
+
+
+async def _read_served(by: UsageGroup, first_day: str, last_day: str) -> Sequence[UsageTotal]:
+    days = {name: day for name, day in (("from", first_day), ("to", last_day)) if day}
+    async with Client() as client:
+        found = [UsageTotal(**each) async for each in every(client, "/usage", group=by, **days)]
+        names = (await names_of_users(client))[1] if by == "user" else {}
+    return [_named(each, names) for each in found]
 
 
 def _named(total: UsageTotal, names: dict[str, str]) -> UsageTotal:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -10,22 +10,38 @@ import typer
 
 from hutch import settings
 from hutch.cli.account_access import with_accounts
+from hutch.cli.api_client import Client
+from hutch.cli.commands.preferences_and_keys import model_key_command, preferences_command
+from hutch.cli.commands.user_erasure import erase_command
+from hutch.cli.local_only_notice import follows_login
 from hutch.cli.server_address import browser_url
+from hutch.cli.server_requests import Local, ask, every
 from hutch.domain.errors import BadRequest
-from hutch.domain.user import ROLES, User, parse_role
+from hutch.domain.user import ROLES, SHARE_SCOPES, ShareRole, ShareScope, User, parse_role
 from hutch.flows.os_user import system_user
-from hutch.flows.users import LOCAL, LOGIN_LINK_S, Accounts
+from hutch.flows.users import LOCAL, LOGIN_LINK_S, MAX_INVITE_S, Accounts
 
 app = typer.Typer(help="Manage users.", no_args_is_help=True, add_completion=False)
 
+DAY_S = 24 * 3600
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Name = Annotated[str, typer.Argument(metavar="USER", help="A name or an id.")]
 RoleName = Annotated[str, typer.Argument(metavar="|".join(ROLES), help="The user's role.")]
 
 
 @app.command("list")
-def list_(as_json: Json = False) -> None:
-    """List users, oldest first."""
+def list_(local: Local = False, as_json: Json = False) -> int | None:
+    """List users, oldest first.
+
+    After a login, those of that server; with --local, those of this machine.
+    """
+
+    async def served(client: Client) -> None:
+        async for each in every(client, "/users"):
+            _print_user(User(**each), as_json=as_json)
+
+    if follows_login(local):
+        return ask(served, as_json=as_json)
 
     async def work(accounts: Accounts) -> None:
         found = await accounts.users.list()
@@ -35,6 +51,7 @@ def list_(as_json: Json = False) -> None:
             _print_user(user, as_json=as_json)
 
     with_accounts(work)
+    return None
 
 
 @app.command()
@@ -67,7 +84,7 @@ def disable(
     undo: Annotated[bool, typer.Option("--undo", help="Enable the user again.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Disable a user: their passwords, tokens and browser sessions stop working."""
+    """Disable a user. Passwords, tokens and browser sessions stop working."""
 
     async def work(accounts: Accounts) -> None:
         user = await accounts.users.find(name)
@@ -104,7 +121,7 @@ def link(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print a link that logs in one browser; it works once, for 15 minutes."""
+    """Print a one-time login link. It works once, for 15 minutes."""
 
     async def work(accounts: Accounts) -> None:
         user = await accounts.users.find(name) if name else await accounts.ensure_owner(system_user())
@@ -120,6 +137,67 @@ def link(
             typer.echo(f"This link logs in {user.name}, once, within {LOGIN_LINK_S // 60} minutes.", err=True)
 
     with_accounts(work)
+
+
+@app.command()
+def invite(
+    role: RoleName = "candidate",
+    session: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SESSION", help="The id of a session to share; may be repeated."),
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(SHARE_SCOPES),
+            help="Limit the work in these sessions to this, besides reading; may be repeated.",
+        ),
+    ] = None,
+    hours: Annotated[
+        int | None, typer.Option(min=1, max=MAX_INVITE_S // 3600, help="Hours after which the access ends.")
+    ] = None,
+    days: Annotated[
+        int, typer.Option(min=1, max=MAX_INVITE_S // DAY_S, help="Days in which it can be accepted.")
+    ] = 7,
+    as_json: Json = False,
+) -> None:
+    """Print a link by which one person becomes a user.
+
+    It can share sessions with them. A candidate can do only what the invitation names.
+    """
+    new_role, sessions = parse_role(role), list(dict.fromkeys(session or ()))
+    scopes = _scopes(scope or [])
+    in_session: ShareRole | None = None
+    if sessions:
+        in_session = "member" if new_role == "owner" else new_role
+
+    async def work(accounts: Accounts) -> None:
+        owner = await accounts.ensure_owner(system_user())
+        made = await accounts.invite(
+            role=new_role,
+            session_id=sessions[0] if sessions else None,
+            more_sessions=sessions[1:],
+            share_role=in_session,
+            share_scopes=scopes,
+            access_s=None if hours is None else hours * 3600,
+            life_s=days * DAY_S,
+            actor=replace(LOCAL, user_id=owner.id),
+        )
+        url = made.url(browser_url(settings.load()))
+        if as_json:
+            typer.echo(json.dumps({"id": made.link.id, "url": url, "expires_ms": made.link.expires_ms}))
+            return
+        typer.echo(url)
+        named = f" with access to {', '.join(sessions)}" if sessions else ""
+        typer.echo(f"This link creates one {new_role}{named}, within {days} days.", err=True)
+
+    with_accounts(work)
+
+
+def _scopes(names: list[str]) -> list[ShareScope]:
+    if wrong := next((each for each in names if each not in SHARE_SCOPES), None):
+        raise BadRequest(f"There is no scope {wrong[:40]!r}. Choose among {', '.join(SHARE_SCOPES)}.")
+    return [scope for scope in SHARE_SCOPES if scope in names]
 
 
 @app.command()
@@ -141,6 +219,11 @@ def audit(
             typer.echo(f"{start}  {entry.address or '-':<15}  {entry.object}  {entry.detail}".rstrip())
 
     with_accounts(work)
+
+
+app.command("preferences")(preferences_command)
+app.command("model-key")(model_key_command)
+app.command("erase")(erase_command)
 
 
 def _print_user(user: User, *, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hutch.cli import exit_codes
-from hutch.store.receipt import read_receipt
+from hutch.store.receipt_reader import read_receipt
 from hutch.store.record_verifier import Report, verify_record
 
 

@@ -16,7 +16,7 @@ from hutch.app.allowed_repositories import repositories_of
 from hutch.app.event_log import event_log
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
-from hutch.cli.commands import workspace_files
+from hutch.cli.commands import workspace_file_operations
 from hutch.cli.commands.run import PlainDirectory
 from hutch.cli.commands.workspace_options import (
     Id,
@@ -31,10 +31,11 @@ from hutch.cli.commands.workspace_options import (
 )
 from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.render.byte_size import byte_size
+from hutch.cli.render.change import write_patch
 from hutch.cli.render.session_rows import age
 from hutch.cli.session_options import expand_home
 from hutch.domain.errors import BadRequest
-from hutch.domain.moment import parse_age_ms
+from hutch.domain.time_parsing import parse_age_ms
 from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces, remove_workspaces
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.git_progress import Progress
@@ -44,7 +45,7 @@ from hutch.system.terminal_text import printable
 from hutch.workspace.preparation.workspace_record import Record
 from hutch.workspace.workspaces import Workspaces, fork_workspace
 
-__all__ = ["app", "workspace_files"]  # importing workspace_files registers its commands
+__all__ = ["app", "workspace_file_operations"]  # importing workspace_file_operations registers its commands
 
 
 @app.command()
@@ -60,7 +61,7 @@ def prepare(
     plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> None:
-    """Create a workspace from a repository or a directory; print its id."""
+    """Create a workspace from a repository or directory. Prints its id."""
     loaded = load()
     show = _Progress()
     source = expand_home(source)
@@ -101,7 +102,7 @@ def list_(
     ignores: Annotated[bool, typer.Option("--ignores", help="Omit the files that .gitignore names.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List workspaces with their size and the time since their last use, or the files of one."""
+    """List workspaces, or the files of one. Workspaces have size and last use."""
     check_output()
     loaded = load()
     if id is None:
@@ -170,7 +171,7 @@ def diff(
     names: Annotated[bool, typer.Option("--names", help="List names only.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the changes between two snapshots, or between one and the current files."""
+    """Show changes between two snapshots, or since one."""
     check_output()
 
     async def work() -> None:
@@ -180,7 +181,7 @@ def diff(
             first = old if old is not None else (await workspace.list_snapshots())[0].id
             if not (stat or names or as_json):
                 text, cut = await workspace.patch(first, last, path=path)
-                sys.stdout.buffer.write(cleaned(text, loaded))
+                write_patch(cleaned(text, loaded))
                 if cut:
                     typer.echo("hutch: the patch was cut; use --path or --stat", err=True)
                 return

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 import typer
 
+from hutch.cli.render.binary_patch import without_binary_content
 from hutch.domain.change import Change
 from hutch.domain.review import Comment, Review
-from hutch.flows.change_feedback import ChangeReport
+from hutch.flows.change_review_state import ChangeReport
 from hutch.system.terminal_text import visible
 
 
@@ -68,7 +69,8 @@ def _indented(text: str) -> str:
 def write_patch(patch: bytes) -> None:
     """Print a patch: readable on a terminal, otherwise byte for byte for `git apply`."""
     if os.isatty(1):
-        typer.echo(visible(patch.decode(errors="backslashreplace"), lines=True), nl=False)
+        text = without_binary_content(patch.decode(errors="backslashreplace"))
+        typer.echo(visible(text, lines=True), nl=False)
         return
     sys.stdout.buffer.write(patch)
     sys.stdout.buffer.flush()

@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from hutch.domain.run_events import SUSPECTED_SECRET
+
 DETACHED = "HEAD"  # the base of a change to a repository without a checked-out branch
 NOTHING = "Nothing was changed, so there is nothing to deliver."
 
@@ -15,7 +17,7 @@ def delivery_lines(run_id: str, delivery: Mapping[str, Any]) -> list[tuple[str, 
         return [("delivered", f"{delivery.get('change_id')} {delivery.get('url') or ''}".strip()), *note]
     if delivery.get("outcome") != "failed":
         return [("delivered", NOTHING)]
-    if delivery.get("failing"):
+    if delivery.get("failing") or delivery.get("code") == SUSPECTED_SECRET:
         again = ("deliver anyway", f"hutch changes propose {run_id}")
     else:
         again = ("try again", f"hutch changes deliver {run_id}")
@@ -45,3 +47,10 @@ def next_steps(change: Mapping[str, Any], *, force: bool = False) -> list[tuple[
     if change.get("base") == DETACHED:
         return [review]
     return [review, ("merge it", f"hutch changes merge {id_}{' --force' if force else ''}")]
+
+
+def delivery_rows(session: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Rows about the last delivery; a review session has nothing to redeliver."""
+    delivered = session.get("delivered")
+    lines = delivery_lines(delivered["run_id"], delivered) if delivered else []
+    return lines if session["deliver"] else lines[:1]

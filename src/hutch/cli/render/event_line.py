@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from hutch.cli.render.session_options import change_lines
+from hutch.cli.render.test_results import comparison_of
 from hutch.cli.render.transcript import arguments, files_summary
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.domain.session_events import UndoEvent
+from hutch.domain.signal_names import signal_name
+from hutch.jail.limits.limit_hits import size
 from hutch.system.terminal_text import printable
 
 MAX_TEXT_CHARS = 300  # of a text; --json prints whole fields
@@ -50,18 +54,29 @@ def _in_run(event: Event) -> str:
             return _joined(_text(event.tool), arguments(event.arguments))
         case events.ToolReturned():
             return _joined(_text(event.tool), "" if event.ok else "failed:", _text(event.text))
+        case events.ImageLoaded():
+            return _text(
+                f"{event.path}: {event.media_type}, {event.width}x{event.height}, {event.size:,} bytes"
+            )
         case events.ApprovalRequested():
-            return _text(f"{event.tool}: {event.summary}  ({event.rule})")
+            where = f"; {event.source}" if event.source else ""
+            return _text(f"{event.tool}: {event.summary}  ({event.rule}{where})")
         case events.ApprovalAnswered():
             return f"allowed, {event.scope}" if event.allowed else "denied"
-        case events.QuestionAsked(text=text) | events.QuestionAnswered(text=text):
+        case events.QuestionAsked(text=text, choices=choices):
+            return _text(f"{text} ({' / '.join(choices)})" if choices else text)
+        case events.QuestionAnswered(text=text):
             return _text(text)
         case events.ContextCompacted():
             return f"{event.tokens_before:,} tokens became {event.tokens_after:,}: {_text(event.summary)}"
+        case events.RunChanged():
+            return _text(f"{event.persona} with {event.model} from turn {event.turn} on")
         case events.RunEnded():
             reason = f": {event.reason}" if event.reason else ""
             cost = "" if event.cost_usd is None else f", ${event.cost_usd:.4f}"
-            return _joined(_text(_word(event.outcome) + reason), f"({_count(event.turns, 'turn')}{cost})")
+            left = f"left running: {', '.join(event.left_running)}" if event.left_running else ""
+            turns = f"({_count(event.turns, 'turn')}{cost})"
+            return _joined(_text(_word(event.outcome) + reason), turns, _text(left))
     return _of_work(event)
 
 
@@ -77,13 +92,16 @@ def _of_work(event: Event) -> str:
             return _text(f"{event.snapshot} {event.reason}")
         case events.RanTests():
             counts = f"{event.passed} passed, {event.failed} failed, {event.skipped} skipped"
-            return _text(f"{event.reason or counts}  ({event.command})")
+            compared = f"; {found}" if (found := comparison_of(event.__dict__)) else ""
+            return _text(f"{event.reason or counts}{compared}  ({event.command})")
+        case events.StartedTests():
+            return _text(f"{event.command}{f'  ({event.cause})' if event.cause != 'request' else ''}")
         case events.StepReached(message=message):
             return _text(message)
         case events.ChangeProposed():
             return _text(f"{event.change_id} on {event.branch} for {event.base}: {event.title}")
         case events.DeliveryRequested():
-            return "although its tests fail" if event.failing else ""
+            return "anyway" if event.failing else ""
         case events.DeliveryEnded():
             about = event.reason or event.url or event.change_id
             return _text(f"{event.outcome}{f': {about}' if about else ''}")
@@ -105,6 +123,22 @@ def _in_session(event: Event) -> str:
         case events.SessionPrepared():
             commit = f" at {event.commit[:HASH_CHARS]}" if event.commit else ""
             return _text(f"{event.source}{commit}") if event.source else _text(f"workspace {event.workspace}")
+        case events.EnvironmentBuildStarted():
+            return _text("; ".join(event.steps))
+        case events.EnvironmentBuilt():
+            return _text(f"{size(event.bytes)} in {event.duration_s:.1f} s, layer {event.layer[:HASH_CHARS]}")
+        case events.EnvironmentFailed():
+            return _text(event.reason)
+        case events.ServiceStarted():
+            return _text(f"{event.service}: {event.command}")
+        case events.ServiceAnswered():
+            return _text(f"{event.service}{', which was running already' if event.found else ''}")
+        case events.ServiceFailed():
+            return _text(f"{event.service}: {event.reason}")
+        case events.EnvironmentAttached():
+            return _text(f"{', '.join(event.roots)}, layer {event.layer[:HASH_CHARS]}")
+        case events.SessionChanged():
+            return _text("; ".join(change_lines({"changes": [each.__dict__ for each in event.changes]})))
         case events.SessionParked(reason=reason):
             return _text(reason)
         case events.SessionRewound():
@@ -133,13 +167,26 @@ def _in_jail(event: Event) -> str:
         case events.CommandYielded():
             return _text(f"{_shell(event)}: {event.command}  (now {event.background_id})")
         case events.CommandSignalled():
-            return _text(f"{event.background_id}: signal {event.signal}")
+            return _text(f"{event.background_id}: signal {signal_name(event.signal)}")
         case events.CommandEnded():
-            how = "timed out" if event.timed_out else f"signal {event.signal}" if event.signal else ""
+            how = (
+                "timed out"
+                if event.timed_out
+                else f"signal {signal_name(event.signal)}"
+                if event.signal
+                else ""
+            )
             how = how or ("did not run" if event.exit_code is None else f"exit code {event.exit_code}")
             return _text(f"{event.background_id or _shell(event)}: {how} after {event.duration_s:.1f} s")
         case events.JobsDetached() | events.JobsEnded():
-            return _text(event.terminal or event.shell)
+            command = f": {event.command}" if isinstance(event, events.JobsDetached) and event.command else ""
+            output = f"  (prints as {event.background_id})" if command and event.background_id else ""
+            name = (
+                event.terminal or event.shell
+                if command
+                else event.background_id or event.terminal or event.shell
+            )
+            return _text(f"{name}{command}{output}")
         case events.ShellPrinted():
             name = event.background_id or event.shell
             return _text(f"{name}: {_skipped(event.skipped_bytes)}{event.text}")
@@ -161,7 +208,7 @@ def _in_jail(event: Event) -> str:
 
 
 def _undone(event: UndoEvent) -> str:
-    """What an undo did to the files."""
+    """The effects of an undo on files."""
     count = event.files_count
     parts = [f"; {count} file{'s' if count > 1 else ''} changed" if count else ""]
     for name in ("merged", "marked", "kept", "discarded"):
@@ -188,7 +235,7 @@ def _by(event: Event, names: Names) -> str:
     if by:
         return f"by {_text(names.get(by, by))}"
     possible = getattr(event, "possible_authors", ())
-    return f"by {' or '.join(_text(names.get(each, each)) for each in possible)}" if possible else ""
+    return f"perhaps by {' or '.join(_text(names.get(each, each)) for each in possible)}" if possible else ""
 
 
 def _word(value: str) -> str:

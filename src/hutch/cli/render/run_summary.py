@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
+from hutch.cli.render.test_results import counts_of, missing_of
 from hutch.cli.render.transcript import Line
 from hutch.domain.change_title import first_line
 from hutch.system.terminal_text import visible
@@ -36,6 +37,7 @@ class RunSummary:
     summary: str = ""
     last_reply: str = ""
     is_plain_directory: bool = False  # the repository is a directory without git
+    has_starter_files: bool = False  # there is no repository
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Process the next event."""
@@ -43,6 +45,7 @@ class RunSummary:
             case "session.prepared":
                 self.workspace = str(event.get("workspace"))
                 self.is_plain_directory = bool(event.get("source")) and not event.get("commit")
+                self.has_starter_files = bool(event.get("starter_files"))
             case "snapshot.taken":
                 self.last = int(event.get("snapshot") or 0)
                 self.first = self.first if self.started else self.last
@@ -56,7 +59,7 @@ class RunSummary:
             case "tool.called" if event.get("tool") == "finish":
                 arguments = _arguments(str(event.get("arguments")))
                 self.title, self.summary = arguments.get("title") or self.title, arguments.get("summary", "")
-            case "tests.run":
+            case "tests.run" if not self.run_id or event.get("run_id") == self.run_id:
                 self.tests = event
             case "change.proposed":
                 self.change = event
@@ -75,7 +78,7 @@ class RunSummary:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the session can end: the run is done, and no work is left to deliver."""
+        """True if the session can end: the run is done, and no work is left to deliver."""
         is_delivered = (self.delivery or {}).get("outcome") != "failed"
         return self.outcome in FINAL and is_delivered and not self.is_undelivered
 
@@ -124,10 +127,10 @@ class RunSummary:
 
     def _tests_line(self) -> str:
         tests = self.tests or {}
-        if tests.get("reason"):
+        if tests.get("reason") and not tests.get("ok"):
             return str(tests["reason"])
-        counts = {name: tests.get(name) or 0 for name in ("failed", "passed", "skipped")}
-        line = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none were found"
+        line = counts_of(tests)
+        line += f"{missing}. {tests.get('reason')}" if (missing := missing_of(tests)) else ""
         note = (self.delivery or {}).get("reason") if self.change else ""
         return f"{line}. {note}" if note else line
 
@@ -149,11 +152,15 @@ class RunSummary:
             return [Line(visible(text, lines=True), lead=f"{name}: ") for name, text in rows]
         why = " because the tests fail" if self.outcome == "tests_failing" and not self.is_undelivered else ""
         before = str(delivery["reason"]).removeprefix(self._reason).strip() if delivery.get("failing") else ""
-        parts = (f"No branch was created{why}.", before, f"The work is in the workspace {self.workspace}:")
+        first = f"No branch was created{why}."
+        first = "There is no repository to deliver to." if self.has_starter_files else first
+        parts = (first, before, f"The work is in the workspace {self.workspace}:")
         note = " ".join(filter(None, parts))
         review = Line(f"hutch workspace diff {self.workspace} {self.first} {self.last}", lead="review it: ")
         again = [Line(f"hutch changes propose {self.run_id}", lead="deliver anyway: ")]
-        if self.is_undelivered and self.outcome in FINAL:
+        if self.has_starter_files:
+            later = []
+        elif self.is_undelivered and self.outcome in FINAL:
             later = [Line(f"hutch changes deliver {self.run_id}", lead="deliver it: ")]
         else:
             later = again if delivery.get("failing") else []
@@ -161,9 +168,11 @@ class RunSummary:
 
     def _apply_lines(self) -> list[Line]:
         """How to apply the work to a directory without git, which has no branches."""
+        patch = f"hutch workspace diff {self.workspace} {self.first} {self.last}"
+        if self.has_starter_files:
+            return [Line(f"{patch} | git apply", lead="apply it, in the directory of your files: ")]
         if not self.is_plain_directory:
             return []
-        patch = f"hutch workspace diff {self.workspace} {self.first} {self.last}"
         return [Line(visible(f"{patch} | git -C {shlex.quote(self.repository)} apply"), lead="apply it: ")]
 
     def _cost_line(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len, chop_cells
 
+from hutch.cli.render.binary_patch import without_binary_content
 from hutch.cli.render.transcript import Line, Rendered, Style
 from hutch.system.terminal_text import visible
 
@@ -105,7 +106,8 @@ def plain(line: Line) -> str:
 
 
 def patch_lines(patch: str) -> list[Line]:
-    """A patch in colour."""
+    """A patch in colour, without the content of binary files."""
+    patch = without_binary_content(patch)
     head = ("+++", "---", "diff ", "index ")
     return [
         Line(visible(line), "strong" if line.startswith(head) else PATCH_STYLES.get(line[:1], "plain"))

@@ -9,14 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hutch.cli.render.command_output import LiveOutput
 from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
-from hutch.cli.render.live_output import LiveOutput
-from hutch.domain.author import AGENT
+from hutch.cli.render.environment_note import environment_note
+from hutch.cli.render.session_options import change_lines
+from hutch.cli.render.test_results import comparison_of, counts_of, failed_cases, missing_of, place_of
+from hutch.domain.event_author import AGENT
 from hutch.system.terminal_text import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]
 AGENTS_SHELL = "agent"
 MAX_LINE_CHARS = 160
+MAX_STEP_CHARS = 2000
+MAX_FAILED_TESTS = 10
 ASKS = "ask_user"
 SCOPES = {"once": "once", "session": "for this session", "always": "permanently"}
 STATES = {
@@ -66,6 +71,7 @@ class OpenQuestion:
     call_id: str
     text: str
     covers: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -82,6 +88,7 @@ class Transcript:
     _turn: tuple[str, int] | None = None  # the turn whose reply is being shown
     _shown: str = ""
     _is_partial: bool = True  # the beginning of the current reply may be missing
+    _resumed_from: str = ""  # shown before the connection broke; the reply is sent again from its beginning
     _live: LiveOutput = field(default_factory=LiveOutput)
     _delivers: bool = True  # the run's work can be delivered again; a review cannot
 
@@ -114,6 +121,8 @@ class Transcript:
 
     def delta(self, delta: Mapping[str, Any]) -> list[Rendered]:
         """Render a part of a reply."""
+        if delta.get("kind") == "tests":  # not about the agent
+            return []
         turn = (str(delta.get("run_id")), int(delta.get("turn") or 0))
         kind, text = delta.get("kind"), str(delta.get("text") or "")
         self.state = "running"
@@ -124,6 +133,8 @@ class Transcript:
                 void, self._shown, self.doing = self._shown, "", "retrying"
                 why = visible(text) or "retrying"
                 return [Line(f"the reply was interrupted: {why}" if void else why, "dim")]
+            case "resumed":
+                self._resumed_from, self._shown, self._is_partial = self._shown, "", False
             case "progress":
                 self.state, self.doing = "starting", text
             case "thinking":
@@ -134,7 +145,8 @@ class Transcript:
                 self.doing = "replying"
                 if not self._is_partial:
                     self._shown += text
-                    return [ReplyPart(text)]
+                    shown, self._resumed_from = self._resumed_from, ""
+                    return [ReplyPart(text.removeprefix(shown))]
         return []
 
     def cut(self) -> None:
@@ -169,7 +181,9 @@ class Transcript:
                 covers = tuple(visible(str(each)) for each in event.get("covers") or ())
                 self.waiting[call_id] = OpenQuestion("approval", call_id, text, covers)
             case "question.asked":
-                self.waiting[call_id] = OpenQuestion("question", call_id, str(event.get("text")))
+                self.waiting[call_id] = OpenQuestion(
+                    "question", call_id, str(event.get("text")), choices=tuple(event.get("choices", ()))
+                )
             case "approval.answered" | "question.answered" | "tool.returned":
                 self.waiting.pop(call_id, None)
             case "run.ended" | "run.started" | "session.ended":
@@ -216,15 +230,16 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
             yield Line(f"{who} {answer}".rstrip(), "dim")
         case "question.asked":
             yield Line(text("text", lines=True), "plain", "the agent asks: ")
+            for number, choice in enumerate(event.get("choices", ()), start=1):
+                yield Line(one_line(str(choice), 200), "plain", f"  {number}  ")
         case "question.answered":
             yield Line(text("text", lines=True), "you", f"{who}: ")
-        case "tests.run" if event.get("reason"):
-            yield Line(f"{text('reason')}  ({text('command')})", "bad", "tests: ")
+        case "tests.started" if event.get("cause") != "tool":
+            yield Line(f"{who} runs tests: {text('command')}", "dim")
         case "tests.run":
-            counts = f"{event.get('passed', 0)} passed, {event.get('failed', 0)} failed"
-            yield Line(f"{counts}  ({text('command')})", "good" if event.get("ok") else "bad", "tests: ")
+            yield from _tests(event, text("command"))
         case "delivery.requested":
-            known = " although its tests fail" if event.get("failing") else ""
+            known = " anyway" if event.get("failing") else ""
             yield Line(f"{who} requested delivery{known}", "dim")
         case "change.proposed":
             yield Line(text("title"), "strong", f"change {text('change_id')}: ")
@@ -249,8 +264,22 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
             yield Line(f"{who} opened a terminal", "dim")
         case "run.ended":
             yield from _ended(event)
-        case _ if note := _session_note(kind, event, who):
+        case _ if note := environment_note(kind, event) or _session_note(kind, event, who):
             yield Line(note, "dim")
+
+
+def _tests(event: Mapping[str, Any], command: str) -> Iterator[Line]:
+    """The result of tests. Those of the agent's tool show their failures themselves."""
+    reason = one_line(str(event.get("reason") or ""), MAX_LINE_CHARS)
+    counts = f"{event.get('passed', 0)} passed, {event.get('failed', 0)} failed"
+    if event.get("ok") and not any(event.get(word) for word in ("passed", "failed", "skipped")):
+        counts = counts_of(event)
+    compared = f"; {found}" if (found := comparison_of(event)) else ""
+    said = reason if reason and not event.get("ok") else f"{counts}{missing_of(event)}{compared}"
+    yield Line(f"{said}  ({command})", "good" if event.get("ok") else "bad", "tests: ")
+    if event.get("cause", "tool") != "tool":
+        for case in failed_cases(event)[:MAX_FAILED_TESTS]:
+            yield Line(f"  FAILED {one_line(str(case.get('name')), MAX_LINE_CHARS)}{place_of(case)}", "bad")
 
 
 def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
@@ -258,21 +287,26 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
         return one_line(str(event.get(name) or ""), MAX_LINE_CHARS)
 
     match kind:
-        case "step.reached":
-            return text("message")
+        case "step.reached":  # the end of a warning says what to do
+            return one_line(str(event.get("message") or ""), MAX_STEP_CHARS)
         case "command.ended" if event.get("terminal"):
             code = f"  (exit code {event['exit_code']})" if event.get("exit_code") else ""
             return f"{who} ran in terminal {text('terminal')}: {text('command')}{code}"
         case "run.resumed":
             return f"resumed by {who}"
         case "session.prepared":
-            source = f" of {text('source')} at {text('commit')[:12]}" if event.get("source") else ""
+            commit = f" at {text('commit')[:12]}" if event.get("commit") else ""
+            source = f" of {text('source')}{commit}" if event.get("source") else ""
             return f"the workspace{source} is ready"
         case "run.started":
             why = f" ({reason})" if (reason := text("model_reason")) else ""
             return f"{text('persona')} starts with {text('model')}{why}"
         case "context.compacted":
             return "the conversation was summarised"
+        case "session.changed":
+            return f"{who} changed {'; '.join(change_lines(event))}"
+        case "run.changed":
+            return f"{text('persona')} continues with {text('model')}"
         case "session.paused":
             return f"paused by {who}"
         case "session.resumed":
@@ -298,7 +332,7 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
 
 
 def _files(event: Mapping[str, Any]) -> str:
-    """What an undo did to files that others had changed too."""
+    """The effects of an undo on files that others had changed too."""
     parts = {
         "merged": "changes of others are kept in",
         "marked": "conflicts are marked in",

@@ -15,7 +15,7 @@ from hutch.cli.api_client import Client
 from hutch.cli.render.streamed_lines import patch_lines
 from hutch.cli.render.transcript import Line
 from hutch.cli.screens.transcript_panel import text_of
-from hutch.cli.screens.typed_line import answer_to
+from hutch.cli.screens.typed_line_parser import answer_to
 from hutch.cli.server_requests import short
 from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import visible
@@ -34,6 +34,7 @@ n      new session              d      show its changes
 p      pause it                 r      resume it
 c      cancel its run           x      end it
 /      search; Escape ends it   t      light or dark
+m      menu: merge, edit, terminal, log, undo, settings; F2 in a session
 q      quit; sessions continue"""
 FIELDS = (
     ("prompt", "The task"),

@@ -9,15 +9,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.events import Resize
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import DataTable, Footer, Input, Static
 
 from hutch.cli.api_client import Client
+from hutch.cli.attached_session import Conversation
 from hutch.cli.render.session_rows import COLOURS, row
 from hutch.cli.render.transcript import Line
-from hutch.cli.screens.conversation_state import Conversation
 from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
+from hutch.cli.screens.session_menu import MenuScreen
 from hutch.cli.screens.session_screen import SessionScreen
 from hutch.cli.screens.transcript_panel import TranscriptView
 from hutch.cli.server_requests import short
@@ -39,7 +39,7 @@ class SessionTable(DataTable[Text]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "attach")]
 
 
-class ListScreen(Screen[None]):
+class ListScreen(MenuScreen):
     CSS = """
     #title { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
     #title.away { background: $error; }
@@ -53,6 +53,7 @@ class ListScreen(Screen[None]):
     #body.wide #preview { height: 100%; border-top: none; border-left: solid $primary; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "menu", "menu"),
         Binding("n", "new", "new"),
         Binding("p", "give('pause')", "pause"),
         Binding("r", "give('resume')", "resume"),
@@ -194,6 +195,15 @@ class ListScreen(Screen[None]):
             self._view.put([Line(str(error), "bad")])
 
     # --- actions ---
+
+    def menu_session(self) -> dict[str, Any] | None:
+        return self.chosen
+
+    def menu_attach(self, session: dict[str, Any]) -> None:
+        self._open(session["id"])
+
+    def menu_new(self, session: dict[str, Any] | None) -> None:
+        self.action_new()
 
     def on_data_table_row_selected(self) -> None:
         if self.chosen:

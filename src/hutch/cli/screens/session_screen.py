@@ -6,15 +6,15 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
 from hutch.cli.api_client import Client
+from hutch.cli.attached_session import Conversation
 from hutch.cli.render.transcript import Line, Rendered
-from hutch.cli.screens.conversation_state import Conversation
 from hutch.cli.screens.dialogs import PatchScreen
+from hutch.cli.screens.session_menu import MenuScreen
 from hutch.cli.screens.transcript_panel import TranscriptView
-from hutch.cli.screens.typed_line import HELP, TypedInput
+from hutch.cli.screens.typed_line_parser import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions
 from hutch.domain.errors import HutchError
@@ -23,7 +23,8 @@ from hutch.system.terminal_text import one_line
 TICK_INTERVAL_S = 1.0
 
 
-class SessionScreen(Screen[None]):
+class SessionScreen(MenuScreen):
+    has_general = False
     CSS = """
     #head { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
     #status { height: 1; color: $text-muted; background: $surface; padding: 0 1; }
@@ -41,6 +42,7 @@ class SessionScreen(Screen[None]):
         Binding("ctrl+x", "give('cancel')", "cancel run", priority=True),
         Binding("ctrl+d", "diff", "diff", priority=True),
         Binding("f1", "help", "help", priority=True),
+        Binding("f2", "menu", "menu", priority=True),
         Binding("pageup", "page(-1)", show=False, priority=True),
         Binding("pagedown", "page(1)", show=False, priority=True),
     ]
@@ -48,7 +50,7 @@ class SessionScreen(Screen[None]):
     def __init__(self, client: Client, session: dict[str, Any]) -> None:
         super().__init__()
         self.conversation = Conversation(ServedSessions(client), session)
-        self._client = client
+        self.client = client
         # Not found by queries: events may still come while the screen is being closed.
         self._transcript = TranscriptView()
         self._status = Static(id="status", markup=False)
@@ -123,11 +125,14 @@ class SessionScreen(Screen[None]):
     def action_give(self, kind: str) -> None:
         self._give(TypedInput(kind))
 
+    def menu_session(self) -> dict[str, Any]:
+        return {**self.conversation.session, "state": self.conversation.transcript.state}
+
     def action_leave(self) -> None:
         self.dismiss()
 
     def action_diff(self) -> None:
-        self.app.push_screen(PatchScreen(self._client, self.conversation.session))
+        self.app.push_screen(PatchScreen(self.client, self.conversation.session))
 
     def action_help(self) -> None:
         self._show([Line(line, "dim") for line in HELP])

@@ -1,19 +1,20 @@
 """Checks whether failing tests failed before, with the same command on the session's first snapshot."""
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from hutch.agent.testing.report import Report, is_missing
-from hutch.agent.tools.interface import Context
+from hutch.agent.testing.results import Report, is_missing
+from hutch.agent.testing.session_test_runs import RequestedTests
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.events import RanTests
+from hutch.flows.delivery.scratch_sandbox import OpenScratch, Scratch
 from hutch.flows.pull_request_text import count_tests
+from hutch.jail.policy import Policy
 from hutch.workspace.workspace import Workspace
 
 MAX_NAMES = 5
+EVERYTHING = RequestedTests(cause="delivery")
 # How runners without a report name failed tests: unittest, go, TAP, pytest.
 FAILED_TEST = re.compile(
     r"^(?:(?:FAIL|ERROR): |--- FAIL: |not ok \d+ - |FAILED (?!\())"
@@ -22,23 +23,9 @@ FAILED_TEST = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scratch:
-    """A copy of a workspace as of a snapshot, in a sandbox of its own that is removed after use."""
-
-    workspace: Workspace
-    snapshot: int
-    id: str
-    test_command: str = ""  # that of the settings when empty
-    network: Sequence[str] = ()
-
-
-OpenScratch = Callable[[Scratch], AbstractAsyncContextManager[Context]]
-
-
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Whether the run broke tests, as far as can be known."""
+    """The tests before and after a run, and if the run broke any."""
 
     is_worse: bool  # a test fails that did not before, or it is unknown
     note: str
@@ -53,7 +40,7 @@ async def compare_with_base(
     now: int,
     ran: RanTests | None,
     command: str = "",
-    network: Sequence[str] = (),
+    policy: Policy,
     name: str,
 ) -> Comparison:
     """Run the tests on two snapshots, each in its own sandbox, and compare the names of failing tests.
@@ -62,11 +49,9 @@ async def compare_with_base(
     """
 
     async def run(snapshot: int, id: str) -> Report:
-        scratch = Scratch(
-            workspace=workspace, snapshot=snapshot, id=id, test_command=command, network=network
-        )
+        scratch = Scratch(workspace=workspace, snapshot=snapshot, id=id, test_command=command, policy=policy)
         async with open_scratch(scratch) as context:
-            return await run_tests(context, [])
+            return await run_tests(context, EVERYTHING)
 
     if ran is not None and is_missing(ran.reason):
         return Comparison(True, "")
@@ -99,7 +84,9 @@ def _failing(report: Report) -> set[str] | None:
     counts = report.counts
     if counts is None:
         return None
-    names = {failure.name for failure in counts.failures}
+    names = {f"{case.suite}: {case.name}" for case in counts.cases if case.outcome == "failed"}
+    if len(names) != counts.failed:
+        names = {failure.name for failure in counts.failures}
     names = names or {found.group("name").strip() for found in FAILED_TEST.finditer(report.output)}
     return names if len(names) == counts.failed else None
 

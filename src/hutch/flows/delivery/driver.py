@@ -23,11 +23,14 @@ from hutch.domain.events import (
     RunEnded,
     StepReached,
 )
+from hutch.domain.run_events import STORED_SECRET, SUSPECTED_SECRET
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import redelivery
 from hutch.flows.change_context import ChangeContext
-from hutch.flows.delivery.baseline_tests import OpenScratch, compare_with_base
+from hutch.flows.delivery.baseline_tests import compare_with_base
 from hutch.flows.delivery.proposal import Proposal, propose
+from hutch.flows.delivery.scratch_sandbox import ScratchSandboxes
+from hutch.flows.delivery.secret_search import FoundSecret, SecretSearch, describe_secrets, search_work
 from hutch.flows.pull_request_text import About, describe_tests, pull_text, ran_before
 from hutch.flows.run_log_reader import RunHistory, proposed_in, read_run_history
 from hutch.flows.session_access import caller_of
@@ -35,10 +38,11 @@ from hutch.forge.forge_selection import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind_point import effective_entries
-from hutch.sessions.run_cancellation import CANCELLED, DELIVERED, undelivered
+from hutch.sessions.waiting_run_cancellation import CANCELLED, DELIVERED, undelivered
 from hutch.sessions.worker import FAULT
 from hutch.snapshots.storage import Snapshot
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
+from hutch.system.background_tasks import cancel_and_wait
 from hutch.workspace.workspace import Workspace
 
 NO_REPOSITORY = "The workspace is not a repository, so there is nowhere to deliver to."
@@ -55,8 +59,7 @@ class DeliveryContext:
     """The dependencies of a delivery; `app/` builds it."""
 
     changes: ChangeContext
-    open_scratch: OpenScratch  # for tests on the base
-    network_of: Callable[[Session], Awaitable[Sequence[str]]]  # hosts that a session's sandbox may reach
+    scratch: ScratchSandboxes  # for tests on the base
     public_url: str = ""  # of the server
 
 
@@ -105,8 +108,7 @@ class Delivery:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
                 if not self.opening.is_set() or self.live.leaves_open:
-                    work.cancel()
-                    await asyncio.gather(work, return_exceptions=True)
+                    await cancel_and_wait(work)
                     raise
                 task = asyncio.current_task()
                 assert task is not None
@@ -122,15 +124,19 @@ class Delivery:
             about = replace(about, tests_note=note if before.tested else f"{note} {UNTESTED}")
         elif self.ended.outcome == "tests_failing" and redelivery.read(entries, self.run.id).failing:
             about = replace(about, tests_note=KNOWN)
+        elif self.ended.outcome == "tests_failing" and (
+            refusal := (await self.live.suite_options(self.session)).refusal
+        ):
+            return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=refusal, failing=True)
         elif self.ended.outcome == "tests_failing":
             compared = await compare_with_base(
-                self.context.open_scratch,
+                partial(self.context.scratch.open, self.session),
                 workspace,
                 base=before.start,
                 now=before.last,
                 ran=before.tests,
                 command=self.session.delivery.tests,
-                network=await self.context.network_of(self.session),
+                policy=self.live.sandbox.jail.policy,
                 name=self.run.id[-12:].lower(),
             )
             if compared.is_worse:
@@ -139,13 +145,17 @@ class Delivery:
                 reason = self._clean(reason)  # names of tests come from the repository
                 return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, failing=True)
             about = replace(about, tests_before=compared.before, tests_note=compared.note)
+        start, last = workspace.snapshots.get(before.start), workspace.snapshots.get(before.last)
+        search = await self._search_for_secrets(entries, workspace, start, last)
+        if search.refused:
+            return self._refused(search.refused)
         change = await deliver(
             self.context.changes,
             workspace,
             self._proposal(before, about),
             append=self.live.append,
-            start=workspace.snapshots.get(before.start),
-            last=workspace.snapshots.get(before.last),
+            start=None if search.start_has_secrets else start,
+            last=last,
             known_commits=proposed_in(entries),
             address=self.live.dependencies.address_of(self.session),
             caller=await caller_of(self.live.dependencies, self.session),
@@ -160,6 +170,27 @@ class Delivery:
             change_id=change.id,
             url=change.url,
         )
+
+    async def _search_for_secrets(
+        self, entries: Sequence[Entry], workspace: Workspace, start: Snapshot, last: Snapshot
+    ) -> SecretSearch:
+        """Search the work for secrets that were not delivered before. Suspected ones count until a user has
+        confirmed them."""
+        record = redelivery.read(entries, self.run.id)
+        is_confirmed = record.failing and record.last is not None and record.last.code == SUSPECTED_SECRET
+        return await search_work(
+            workspace,
+            self.context.changes.redactor,
+            delivered=proposed_in(entries),
+            start=start,
+            last=last,
+            only_stored=is_confirmed,
+        )
+
+    def _refused(self, found: Sequence[FoundSecret]) -> DeliveryEnded:
+        code = STORED_SECRET if found[0].is_stored else SUSPECTED_SECRET
+        reason = describe_secrets(found)
+        return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, code=code)
 
     def _clean(self, text: str) -> str:
         return self.live.dependencies.redactor.redact(text)
@@ -194,7 +225,7 @@ class Delivery:
 
     def _proposal(self, before: RunHistory, about: About) -> Proposal:
         options = self.session.delivery
-        title, summary = before.said
+        title, summary = before.title_and_summary
         note = f"\n\n{about.tests_note}" if about.tests_note else ""
         return Proposal(
             session_id=self.live.id,
@@ -217,7 +248,7 @@ async def deliver(
     proposal: Proposal,
     *,
     append: Append,
-    start: Snapshot,
+    start: Snapshot | None,
     last: Snapshot,
     known_commits: Sequence[str] = (),
     address: str = "",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from hutch.agent.testing.runner_detection import Runner
+from hutch.agent.testing.runner import Runner
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
 from hutch.domain.events import Event, RunEnded, RunStarted, SessionEnded, SessionPrepared
@@ -52,7 +52,7 @@ class EvalContext:
 
     services: Services
     host: LocalHost
-    who: Caller
+    caller: Caller
     # A jail without processes of the agent, on the workspace of this id.
     open_fresh: Callable[[str], AbstractAsyncContextManager[tuple[Workspace, Jail]]]
     tests_of: Callable[[Record], CaseTests]  # the settings that count for a workspace
@@ -164,14 +164,14 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         delivery=Delivery(unattended=True, titled=True),
         plain_directory=options.plain or not case.repo,  # starter files come from the case itself
     )
-    session = await sessions.create(context.services, context.who, new)
+    session = await sessions.create(context.services, context.caller, new)
     try:
         await _until(context, session.id, SessionPrepared)
         async with context.host.sandbox(session.id) as sandbox:
             _check_hidden(case, options.source, sandbox.workspace)
             tests = context.tests_of(sandbox.workspace.record)
             runner = await choose_runner(sandbox.workspace, case, tests.command)
-        await sessions.give(context.services, context.who, session.id, Prompt(text=case.prompt))
+        await sessions.give(context.services, context.caller, session.id, Prompt(text=case.prompt))
 
         def take_event(event: Event) -> None:
             if not new.model and isinstance(event, RunStarted) and is_offline_script(event.model):
@@ -230,7 +230,7 @@ async def _until(
 
 async def _finish(context: EvalContext, session_id: SessionId) -> None:
     """End the session and remove its files: only its log remains."""
-    await sessions.give(context.services, context.who, session_id, End())
+    await sessions.give(context.services, context.caller, session_id, End())
     with suppress(NotFound):  # it was not created
         await context.host.remove_workspace(session_workspace_id(session_id))
 

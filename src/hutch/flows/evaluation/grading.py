@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hutch.agent.testing.report import Report
-from hutch.agent.testing.runner_detection import Runner, detect, with_words
+from hutch.agent.testing.results import Report
+from hutch.agent.testing.runner import Runner, with_words
+from hutch.agent.testing.runner_detection import detect
 from hutch.agent.testing.test_run import run_tests
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.edit.apply import read_operations

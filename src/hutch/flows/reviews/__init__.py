@@ -1,1 +1,1 @@
-"""What people and the agent say about a change, where that is kept, and where it is posted."""
+"""Reviews of changes by users and the agent: created, stored and posted."""

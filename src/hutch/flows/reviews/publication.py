@@ -15,6 +15,7 @@ from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.subject import Subject, pull_request
 from hutch.forge.interface import SETTLE_DELAY_S, Statement
 from hutch.store.comments_and_reviews import Reviews
+from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.clock import remaining_s, wall_ms
 
 T = TypeVar("T")
@@ -128,8 +129,7 @@ async def finish_despite_cancel(
             await asyncio.wait([task])
         except asyncio.CancelledError:
             if unless():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await cancel_and_wait(task)
                 raise
             if this := asyncio.current_task():
                 this.uncancel()

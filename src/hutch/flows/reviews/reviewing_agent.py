@@ -26,8 +26,8 @@ from hutch.domain.no_model_messages import is_offline_script
 from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
-from hutch.domain.truncation import first_words
 from hutch.domain.user import Caller
+from hutch.domain.whole_word_truncation import first_words
 from hutch.flows import sessions
 from hutch.flows.reviews.subject import Subject
 from hutch.flows.reviews.user_reviews import make_comment
@@ -92,7 +92,7 @@ async def equip_reviewer(
 
 
 async def _links(workspace: Workspace) -> bool:
-    """Whether notes for agents are links. The change may control their targets."""
+    """True if notes for agents are links. The change may control their targets."""
     top = await workspace.entries(limit=MAX_ENTRIES)
     below = await workspace.entries(recursive=True, ignores=True, limit=MAX_ENTRIES)
     links = [entry.path for page in (top, below) for entry in page.entries if entry.kind == "link"]

@@ -9,7 +9,7 @@ from hutch.domain.git_patch import Patch, parse_patch
 from hutch.flows.change_context import ChangeContext
 from hutch.forge.github_forge import web_address
 from hutch.forge.repo_url import parse_repo_url
-from hutch.store.changes import Changes
+from hutch.store.proposed_changes import Changes
 
 PULL = re.compile(r"(https?://[^/?#\s@]+/[^/?#\s]+/[^/?#\s]+)/pull/(\d{1,9})(?:[/?#]\S*)?")
 MAX_READS = 3  # of a pull request that changes in the meantime

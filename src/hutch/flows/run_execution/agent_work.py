@@ -5,7 +5,8 @@ says how far the run got, and all state is rebuilt from the log.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 
 from hutch.agent.conversation import Conversation
 from hutch.agent.loop import Run
@@ -13,22 +14,25 @@ from hutch.agent.run_setup import RunSetup
 from hutch.agent.run_spending import Spent, spent_before
 from hutch.agent.shell_warm_up import warm_up
 from hutch.agent.system_prompt import repository_notes, system_prompt
-from hutch.agent.testing.report import NOT_THERE, Report
-from hutch.agent.tools.run_tests import find_runner
+from hutch.agent.testing.results import Report
+from hutch.agent.testing.session_test_runs import RequestedTests
 from hutch.agent.tools.run_tests import run as run_tests
-from hutch.domain.author import AGENT, Actor, acting
 from hutch.domain.change_title import first_line
-from hutch.domain.errors import NotFound
+from hutch.domain.errors import Denied, NotFound
+from hutch.domain.event_author import AGENT, HUTCH, Actor
 from hutch.domain.events import (
     Entry,
     Event,
     MessageSent,
+    RunChanged,
     RunEnded,
+    RunResumed,
     RunStarted,
     StepReached,
 )
+from hutch.domain.no_model_messages import is_offline_script
 from hutch.flows.repository_summary import describe_structure
-from hutch.flows.run_execution.run_options import DEFAULT_OPTIONS, RunOptions
+from hutch.flows.run_execution.run_start_options import DEFAULT_OPTIONS, RunOptions
 from hutch.flows.run_log_reader import BEFORE, read_run_history
 from hutch.snapshots.storage import Snapshot
 
@@ -89,8 +93,10 @@ async def _begin(
         persona=setup.persona.name,
         model=setup.model.name,
         workspace=setup.context.workspace.record.id,
+        context_tokens=setup.model.context_tokens,
         notes=notes,
         **options.fields(),
+        **asdict(setup.generation),
     )
     setup.context.workspace.pin(first.id)
     taken = setup.recorder.snapshot_taken(first)
@@ -111,10 +117,24 @@ async def resume_run(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> 
     first = snapshots.get(before.first)
     setup.context.workspace.pin(first.id)
     if before.ended and before.ended.outcome == "done":
-        return RunResult(before.ended, *before.said, first, snapshots.get(before.last))
+        return RunResult(before.ended, *before.title_and_summary, first, snapshots.get(before.last))
     spent = spent_before(entries)
+    if (setup.persona.name, setup.model.name) != _recorded(entries, run_id):  # changed while it was stopped
+        await setup.recorder.append([setup.changed_event(run_id, spent.turns + 1)])
     async with warm_up(setup):
         return await _work(setup, before.started, before.conversation, spent, first, resumed=True)
+
+
+def _recorded(entries: Sequence[Entry], run_id: str) -> tuple[str, str]:
+    """The persona and the model of a run, by its log."""
+    persona = model = ""
+    for entry in entries:
+        match entry.event:
+            case RunStarted() | RunChanged() as event if event.run_id == run_id:
+                persona, model = event.persona, event.model
+            case RunResumed() as event if event.run_id == run_id:
+                model = event.model or model
+    return persona, model
 
 
 async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
@@ -144,25 +164,18 @@ async def _work(
     notes = started.notes
     if notes is None:  # a run of an older version of Hutch
         notes = await repository_notes(context.workspace, setup.redactor.redact)
-    system = system_prompt(
-        setup.persona,
-        context.workspace,
-        jail_path=context.jail.workspace,
-        network=context.jail.policy.network,
-        notes=notes,
-        brief=setup.brief,
-        start_in=context.shells.start_in,
-        delivers=started.deliver and context.workspace.record.commit is not None,
-    )
+    describe = partial(_system_prompt, started=started, notes=notes)
     run = Run(
         run_id,
         setup,
-        setup.redactor.redact(system),
+        describe(setup),
+        describe=describe,
         conversation=conversation,
         spent=spent,
         verify=lambda: _verified(setup, run_id, first),
         snapshot=first.id,
         resumed=resumed,
+        has_model=not (is_offline_script(started.model) and started.model_reason),
     )
     ended = await run.execute()
     last = run.last if run.last is not None else await context.workspace.snapshot("after the run")
@@ -173,29 +186,34 @@ async def _work(
     return RunResult(ended, title, text, first, last, run.verdict)
 
 
+def _system_prompt(setup: RunSetup, *, started: RunStarted, notes: str) -> str:
+    context = setup.context
+    delivers = started.deliver if setup.delivers is None else setup.delivers
+    system = system_prompt(
+        setup.persona,
+        context.workspace,
+        jail_path=context.jail.workspace,
+        network=context.jail.policy.network,
+        notes=notes,
+        brief=setup.brief,
+        start_in=context.shells.start_in,
+        delivers=delivers and context.workspace.record.commit is not None,
+    )
+    return setup.redactor.redact(system)
+
+
 async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | None:
     """Run the tests again, unless the agent ran them after its last change or changed nothing."""
     now = await setup.context.workspace.snapshot("when the agent was done")
     if now.tree == first.tree:
         return None
+    actor = Actor(AGENT, "tool", "run_tests")
     try:
-        runner = await find_runner(setup.context)
-    except NotFound:
-        return None  # there are none
-    try:
-        with acting(Actor(AGENT, "tool", "run_tests")):
-            report = await run_tests(setup.context, [])
-    except NotFound as error:  # the test runner is missing: the result is unknown, and that is recorded
-        reason = setup.redactor.redact(f"{error} {NOT_THERE}")
-        tests = {
-            "command": str(runner),
-            "ok": False,
-            "passed": 0,
-            "failed": 0,
-            "skipped": 0,
-            "reason": reason,
-        }
-        await setup.recorder.append([setup.recorder.tests_run(run_id, tests)])
+        return await run_tests(
+            setup.context, RequestedTests(cause="delivery", by=HUTCH, actor=actor, run_id=run_id, waits=True)
+        )
+    except NotFound:  # there are none, or their runner is missing: then that is recorded
         return None
-    await setup.recorder.append([setup.recorder.tests_run(run_id, report.data())])
-    return report
+    except Denied as error:
+        command = setup.context.suite_options.command or ""
+        return Report(runner="", command=command, counts=None, exit_code=None, refusal=str(error))

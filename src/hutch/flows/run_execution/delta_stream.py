@@ -17,6 +17,7 @@ class DeltaStream:
     run_id: str
     redactor: Redactor
     send: Callable[[Delta], None]
+    end_reply: Callable[[], None]  # called when the log has the reply
     turn: int = 1
     _streams: dict[tuple[str, str], StreamRedactor] = field(default_factory=dict)
 
@@ -26,6 +27,7 @@ class DeltaStream:
             if isinstance(event, ModelReplied):
                 self.turn = event.turn + 1
                 self._streams.clear()
+                self.end_reply()
 
     def add(self, piece: llm.Delta) -> None:
         match piece:

@@ -2,25 +2,31 @@
 
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from hutch.agent.approval import Answer, Asker, SaveRules
-from hutch.agent.model_reply import OnDelta
+from hutch.agent.approval import Answer, Asker, NoteDecision, SaveRules
+from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona, ReadFile
 from hutch.agent.persona_and_tools import Equipment
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.system_prompt import describe_session
-from hutch.agent.tool_call_rules import Rule
-from hutch.agent.tools.interface import Context
+from hutch.agent.tool_call_rules import Decision, Rule
+from hutch.agent.tools.interface import Context, LastAuthor
 from hutch.agent.tools.tool_registry import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.domain.events import ApprovalRequested, Entry
+from hutch.domain.event_author import AGENT
+from hutch.domain.event_query import EventQuery
+from hutch.domain.events import ApprovalRequested, Entry, FileChanged
+from hutch.domain.generation_options import NO_GENERATION, Generation
+from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
+from hutch.flows.policies.binding_policies import Policies
 from hutch.flows.run_log_reader import start_of
-from hutch.llm.interface import Model
+from hutch.llm.interface import Call, Model
 from hutch.llm.prices import Prices
 from hutch.sessions.live_session import LiveSession
 from hutch.snapshots.tree_layout import Leaf
@@ -35,20 +41,28 @@ class RunDefaults:
 
     load_persona: Callable[[str, ToolRegistry, ReadFile], Persona]  # by its name; empty: the default one
     find_persona: Callable[[str, ToolRegistry], Persona]  # of the installation, not of a repository
+    policies: Policies  # of owners
     prices: Prices = field(default_factory=dict)  # of the user's own
     ignore: tuple[str, ...] = ()  # patterns of files that the agent must not read
-    test_command: str | None = None  # detected when not set
-    test_timeout_s: float | None = None
-    test_memory_bytes: int | None = None
 
     async def build(
-        self, live: LiveSession, session: Session, model: Model, equipment: Equipment, on_delta: OnDelta
+        self,
+        live: LiveSession,
+        session: Session,
+        model: Model,
+        equipment: Equipment,
+        on_delta: OnDelta,
+        *,
+        generation: Generation = NO_GENERATION,
+        cap: RunLimits = NO_LIMITS,
     ) -> RunSetup:
-        """The setup of a run in a session whose sandbox is open."""
+        """The setup of a run in a session whose sandbox is open. `generation` is the run's own; `cap` has the
+        limits that it may not exceed."""
         sandbox, redactor = live.sandbox, live.recorder.redactor
         is_attended = not session.delivery.unattended
         kept = await SavedApprovals(live.dependencies.rows, session.owner).rules()
-        approve, save_rules = _approvals(live, session)
+        bindings = await self.policies.agent_bindings(session)
+        approve, save_rules = _approvals(live, session, self.policies)
         return RunSetup(
             recorder=live.recorder,
             model=model,
@@ -60,30 +74,74 @@ class RunDefaults:
                 sandbox.shells,
                 redactor=redactor,
                 ignore=self.ignore,
-                test_command=session.delivery.tests or self.test_command,
-                test_timeout_s=self.test_timeout_s,
-                test_memory_bytes=self.test_memory_bytes,
+                suite_options=await live.suite_options(session),
+                tests=live.tests,
                 ask=live.waits.question if is_attended else None,
                 open_output=live.request_handler.open_output,
+                allowed_commands=sandbox.allowed_commands,
+                terminals=live.request_handler.agent_terminals,
                 working=live.activity.working,
+                last_author=_last_author(live),
             ),
-            limits=equipment.persona.limits_for(session.limits),
-            policy=equipment.policy.granted(kept),
+            limits=equipment.persona.limits_for(session.limits).tightened(cap),
+            policy=replace(
+                equipment.policy.bound(bindings).with_saved(kept), commands=sandbox.allowed_commands
+            ),
             approve=approve if is_attended else None,
             save_rules=save_rules,
+            note_decision=_note_decision(live, self.policies),
             prices=self.prices,
             notes=equipment.notes,
             brief=describe_session(
-                "" if session.delivery.titled else session.purpose, session.role, session.expectations
+                "" if session.delivery.titled else session.purpose,
+                session.role,
+                session.expectations,
+                session.company,
             ),
             on_delta=on_delta,
             inbox=live.inbox,
             leaves_open=lambda: live.leaves_open,
             counts_waiting=session.delivery.once,  # its caller may not be able to answer
+            generation=generation.or_else(session.generation).or_else(equipment.persona.generation),
+            delivers=session.deliver and not session.delivery.review,
         )
 
 
-def _approvals(live: LiveSession, session: Session) -> tuple[Asker, SaveRules]:
+def _last_author(live: LiveSession) -> LastAuthor:
+    """Finds the author of the newest change of a file in the log. An undo brings an earlier version back, so
+    behind one every change counts."""
+
+    async def find(path: str) -> str:
+        query = EventQuery(kinds=("file.changed",))
+        position: int | None = None
+        was_undone = False
+        while True:
+            found = await live.log.search(live.id, query, WHOLE, after=position, newest_first=True)
+            for entry in found.entries:
+                change = entry.event
+                if not isinstance(change, FileChanged) or change.path != path:
+                    continue
+                if change.cause in ("undo", "restore"):
+                    was_undone = True
+                elif change.by != AGENT or not was_undone:
+                    return change.by
+            position = found.next
+            if position is None:
+                return ""
+
+    return find
+
+
+def _note_decision(live: LiveSession, policies: Policies) -> NoteDecision:
+    """Writes the decisions of owners' policies into the audit."""
+
+    async def note(call: Call, decision: Decision) -> None:
+        await policies.note(live.id, call.tool, decision, ok=decision.action == "ask")
+
+    return note
+
+
+def _approvals(live: LiveSession, session: Session, policies: Policies) -> tuple[Asker, SaveRules]:
     """The functions that ask users for approval, and that store rules of a permanent approval."""
     by = ""
 
@@ -91,6 +149,9 @@ def _approvals(live: LiveSession, session: Session) -> tuple[Asker, SaveRules]:
         nonlocal by
         answer = await live.waits.approval(asked, covers)
         by = answer.by
+        if answer.allowed and not await policies.may_approve(session, by, asked.approvers):
+            # An answer to an earlier question with the same id; the role may also have changed since.
+            return Answer(allowed=False, by=by, reason=f"only {' and '.join(asked.approvers)} may allow it")
         return answer
 
     async def save_rules(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time

@@ -1,4 +1,4 @@
-"""Prepares the workspace of a session: from its repository, from another session, or empty."""
+"""Prepares the workspace of a session: from its repository, its starter files, another session, or empty."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,6 +9,8 @@ from functools import partial
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
+from hutch.domain.starter_files import NO_FILES, StarterFiles
+from hutch.flows.environments import Append, Environments
 from hutch.flows.session_access import caller_of
 from hutch.forge.forge_selection import Forges
 from hutch.forge.git_progress import OnProgress, Progress
@@ -18,6 +20,7 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.update_channel import Channels
 from hutch.workspace.fork import fork
+from hutch.workspace.preparation.pending_starter_files import StagedFiles
 from hutch.workspace.preparation.workspace_record import Home, Record
 
 
@@ -29,17 +32,29 @@ class Preparer:
     forges: Callable[[], Forges]
     # By the id of the workspace.
     clone: Callable[[str, RepoUrl, Session, OnProgress], Awaitable[Record]]
-    make_empty: Callable[[str], Awaitable[Record]]
+    write: Callable[[str, StarterFiles], Awaitable[Record]]
+    staged: StagedFiles
     # The sandbox of a session that is forked.
     open_source: Callable[[SessionId], AbstractAsyncContextManager[Sandbox]]
     # A sentence about each setting of the repository that is ignored.
     refused_settings: Callable[[Record], Sequence[str]]
+    environments: Environments
 
-    async def prepare(self, id: str, session: Session, dependencies: HostDependencies) -> Prepared:
-        """Create the workspace of a session, unless a killed server has created it already."""
+    async def prepare(
+        self, id: str, session: Session, dependencies: HostDependencies, append: Append
+    ) -> Prepared:
+        """Create the workspace of a session, unless a killed server has created it already, and provide its
+        dependencies. `append` writes events to the session's log."""
         record = await asyncio.to_thread(self._find, id) or await self._make(id, session, dependencies)
         warnings = (*record.notes, *self.refused_settings(record))
-        return Prepared(record.id, record.source or "", record.commit or "", warnings)
+        if session.repository and not session.delivery.in_place:
+            show = partial(_send_line, dependencies.channels, session.id)
+            provided = await self.environments.provide(session.owner, record, append, show)
+            warnings += provided.warnings
+        given = session.delivery.starter_files
+        if given:
+            await asyncio.to_thread(self.staged.remove, session.id)
+        return Prepared(record.id, record.source or "", record.commit or "", warnings, given)
 
     def _find(self, id: str) -> Record | None:
         try:
@@ -52,8 +67,10 @@ class Preparer:
             source, _, number = session.forked_from.partition("@")
             async with self.open_source(SessionId(source)) as sandbox:
                 return await fork(sandbox.workspace, int(number), id)
+        if session.delivery.starter_files:
+            return await self.write(id, await asyncio.to_thread(self.staged.read, session.id))
         if not session.repository:
-            return await self.make_empty(id)
+            return await self.write(id, NO_FILES)
         caller = await caller_of(dependencies, session)
         remote = await self.forges().resolve_url(dependencies.address_of(session), caller)
         return await self.clone(
@@ -64,3 +81,7 @@ class Preparer:
 def _send_progress(channels: Channels, session_id: SessionId, progress: Progress) -> None:
     total = f"/{progress.total:,}" if progress.total else ""
     channels.publish(session_id, Delta("", 0, "progress", f"{progress.step} {progress.done:,}{total}"))
+
+
+def _send_line(channels: Channels, session_id: SessionId, line: str) -> None:
+    channels.publish(session_id, Delta("", 0, "progress", f"Installing dependencies: {line}"))

@@ -17,6 +17,7 @@ from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated
 from hutch.domain.random_secret import TOKEN, hash_of, is_equal
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.users import Accounts, Actor
+from hutch.gateway.auth.candidate_role_access import check_path
 from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
 from hutch.gateway.auth.cross_origin_audit import RefusalAudit
 from hutch.gateway.auth.rate_limits import RateLimiter, address_key
@@ -73,6 +74,7 @@ class Authenticator:
         known = await self._recognise_credential(scope)
         self.count(scope, known.caller.credential_id)
         self._touch(known)
+        check_path(known.caller, scope)
         return known.caller
 
     def count(self, scope: Any, credential_id: str) -> None:

@@ -195,7 +195,7 @@ class OidcLogin:
         return Identity(self._issuer, claims["sub"], email)
 
     def _is_allowed(self, email: str) -> bool:
-        """Whether an address is on the list; an empty list allows no address."""
+        """True if an address is on the list; an empty list allows no address."""
         key = name_key(email)
         domain = key.rpartition("@")[2]
         return key in {name_key(each) for each in self._settings.allowed_emails} or any(

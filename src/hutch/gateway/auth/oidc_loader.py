@@ -3,17 +3,17 @@
 Its libraries take long to load, so they are imported only if a provider is set.
 """
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hutch.settings import LoadedSettings
-from hutch.store.vault import Vault
 
 if TYPE_CHECKING:
     from hutch.gateway.auth.oidc import OidcLogin
 
 LIFE_S = 600  # of a login, from the redirect to the callback
-SECRET = "oidc_client_secret"  # in the vault
+SECRET = "oidc_client_secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,12 @@ class Identity:
     email: str
 
 
-def open_provider_login(loaded: LoadedSettings) -> "OidcLogin | None":
+def open_provider_login(
+    loaded: LoadedSettings, read_secrets: Callable[[Collection[str]], Mapping[str, str]]
+) -> "OidcLogin | None":
     """The login that the settings describe; None when they name no provider. To be closed."""
     if not loaded.settings.oidc.issuer:
         return None
     from hutch.gateway.auth.oidc import OidcLogin
 
-    secret = None
-    if loaded.paths.vault.exists():
-        secret = Vault(loaded.paths.vault, loaded.paths.vault_keys).get(SECRET)
-    return OidcLogin(loaded.settings.oidc, secret)
+    return OidcLogin(loaded.settings.oidc, read_secrets({SECRET}).get(SECRET))

@@ -15,9 +15,9 @@ routes = APIRouter(include_in_schema=False)
 
 PAGES = Path(__file__).parent / "pages"
 STYLE, SCRIPT = ((PAGES / name).read_text("utf-8") for name in ("page.css", "link.js"))
-PAGE, HOME = (
+PAGE, NOT_BUILT = (
     (PAGES / name).read_text("utf-8").replace("{style}", STYLE).replace("{script}", SCRIPT)
-    for name in ("link.html", "home.html")
+    for name in ("link.html", "not_built.html")
 )
 
 
@@ -38,9 +38,3 @@ HEADERS = {
 async def link_page() -> Response:
     """The same page for every caller; it contains no data."""
     return Response(PAGE, media_type="text/html; charset=utf-8", headers=HEADERS)
-
-
-@routes.get("/")
-async def home_page() -> Response:
-    """The page that a browser opens after login."""
-    return Response(HOME, media_type="text/html; charset=utf-8", headers=HEADERS)

@@ -143,7 +143,7 @@ class RequestFilter:
         self._body_timeout_s = float(server.body_timeout_s)
 
     def is_known(self, scope: Scope) -> bool | None:
-        """Whether the credential of a request is cached as valid; None without one, and for previews."""
+        """True if the credential of a request is cached as valid; None without one, and for previews."""
         return None if scope["hutch.preview"] else self._is_known(scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -175,7 +175,7 @@ class RequestFilter:
 
 
 def is_own_origin(names: ServerNames, scope: Scope) -> bool | None:
-    """Whether one of our pages sent the request; None if no page sent it."""
+    """True if one of our pages sent the request; None if no page sent it."""
     fetch_sites = values(scope["headers"], b"sec-fetch-site")
     origins = values(scope["headers"], b"origin")
     if fetch_sites and fetch_sites not in (["same-origin"], ["none"]):  # none: the user entered the address

@@ -9,11 +9,12 @@ from strawberry.dataloader import DataLoader
 from strawberry.types import Info as AnyInfo
 
 from hutch.domain.change import Change
+from hutch.domain.errors import Denied
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import Caller, User
 from hutch.flows.services import Services
 from hutch.gateway.context import Server
-from hutch.store.bulk_queries import BulkQueries
+from hutch.store.session_bulk_queries import BulkQueries
 from hutch.store.shares import Share
 
 LoadAll = Callable[[list[str]], Awaitable[dict[str, Any]]]
@@ -36,6 +37,13 @@ class Context:
     @property
     def services(self) -> Services:
         return self.server.services
+
+    def refuse_candidates(self) -> None:
+        """Refuse a candidate, who sees only the sessions that an invitation names."""
+        if self.caller.user.role == "candidate":
+            raise Denied(
+                f"{self.caller.user.name} is candidate, and sees only the sessions of their invitation."
+            )
 
     def runs(self, each: int) -> DataLoader[str, list[QueuedRun]]:
         """The newest few runs of a session."""

@@ -46,9 +46,9 @@ def _answer(body: bytes, status: int) -> Response:
 
 
 def _operation() -> Any:
-    from hutch.gateway.graphql import operation
+    from hutch.gateway.graphql import operation_execution
 
-    return operation
+    return operation_execution
 
 
 def _socket() -> Any:

@@ -7,14 +7,14 @@ import strawberry
 
 from hutch.domain.change import ChangeState
 from hutch.domain.errors import BadRequest
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import SessionState
 from hutch.flows import sessions as flow
 from hutch.flows import visible_changes as changes_flow
 from hutch.flows.personas import list_personas
 from hutch.gateway.graphql.context import Info
+from hutch.gateway.graphql.object_types import Change, Me, Models, Persona, Provider, Run
 from hutch.gateway.graphql.session import First, Session, SessionPage, within
-from hutch.gateway.graphql.values import Change, Me, Models, Persona, Provider, Run
 from hutch.gateway.responses import cursor
 from hutch.gateway.rest import personas
 
@@ -23,7 +23,7 @@ MAX_TEXT = 500
 
 @strawberry.type
 class Query:
-    @strawberry.field(description="Who asks.")
+    @strawberry.field(description="The caller.")
     async def me(self, info: Info) -> Me:
         user, scopes = info.context.caller.user, sorted(info.context.caller.scopes)
         return Me.of({"id": user.id, "name": user.name, "role": user.role, "scopes": scopes})
@@ -81,6 +81,7 @@ class Query:
         after: str = "",
         first: First = 50,
     ) -> list[Change]:
+        info.context.refuse_candidates()
         if state is not None and state not in get_args(ChangeState):
             raise BadRequest(
                 f"{echo(state, 40)} is not a state. There are: {', '.join(get_args(ChangeState))}."
@@ -97,16 +98,20 @@ class Query:
 
     @strawberry.field(description="One change.")
     async def change(self, info: Info, id: strawberry.ID) -> Change:
+        info.context.refuse_candidates()
         return Change.of(await changes_flow.find(info.context.services, info.context.caller, id))
 
     @strawberry.field(description="The available personas.")
     async def personas(self, info: Info) -> list[Persona]:
-        found = await asyncio.to_thread(list_personas, info.context.server.loaded.paths.personas)
-        return [Persona.of(personas.persona_json(each)) for each in found]
+        info.context.refuse_candidates()
+        folder = info.context.server.loaded.paths.personas
+        found = await asyncio.to_thread(list_personas, folder)
+        return [Persona.of(personas.persona_json(each, folder)) for each in found]
 
     @strawberry.field(description="The available models, and the default one.")
     async def models(self, info: Info) -> Models:
-        choice, providers = await info.context.server.list_models()
+        info.context.refuse_candidates()
+        choice, providers = await info.context.server.list_models(info.context.caller.user.id)
         hidden = choice.name.startswith("scripted:") and not info.context.caller.is_owner
         default = "scripted" if hidden else choice.name
         usable = [Provider.of(each) for each in providers]

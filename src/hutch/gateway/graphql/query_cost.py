@@ -26,7 +26,7 @@ from graphql import (
 from graphql.error import GraphQLSyntaxError
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 
 MAX_CHARS = 32_000
 MAX_TOKENS = 2000
@@ -46,13 +46,17 @@ WEIGHTS = {  # fields that need a query per session, and may wake it; the schema
     "__schema": 2000,
     "__type": 200,
     "diff": 2000,
+    "effectiveLimits": 50,
     "events": 100,
     "file": 1000,
     "files": 1000,
     "searchEvents": 2000,
     "snapshots": 1000,
+    "testRuns": 100,
 }
-LISTS = frozenset({"sessions", "runs", "changes", "events", "searchEvents", "files", "snapshots", "shares"})
+LISTS = frozenset(
+    {"sessions", "runs", "changes", "events", "searchEvents", "files", "snapshots", "shares", "testRuns"}
+)
 Variables = Mapping[str, Any]
 
 

@@ -6,31 +6,36 @@ from typing import Annotated, Any, cast
 import strawberry
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.flows.log_access import Search, read_page, search_events
+from hutch.domain.relative_path import parse_path
+from hutch.flows import test_runs
 from hutch.flows.session_access import may
-from hutch.flows.sessions import Shown, may_write
+from hutch.flows.sessions import Shown, effective_limits, may_write
+from hutch.flows.visible_log import Search, read_page, search_events
 from hutch.gateway.graphql.context import Info
-from hutch.gateway.graphql.query_cost import MAX_PAGE
-from hutch.gateway.graphql.values import (
+from hutch.gateway.graphql.object_types import (
     BigInt,
     Change,
     ChangedFile,
     Difference,
+    EffectiveLimit,
     Event,
     EventPage,
     File,
     FileContent,
     FilePage,
+    Generation,
     Head,
     Limits,
+    ResourceLimits,
     Run,
     Share,
     Snapshot,
+    TestRun,
     User,
     node,
 )
+from hutch.gateway.graphql.query_cost import MAX_PAGE
 from hutch.gateway.rest import files, snapshots
-from hutch.gateway.rest.file_paths import parse_path
 from hutch.gateway.rest.sessions import OWN_FIELDS, SessionOut
 from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
 from hutch.sessions.response_redaction import clean_text
@@ -57,7 +62,7 @@ def within(first: int) -> int:
 
 @node(
     SessionOut,
-    "owner owner_name delivery delivered",
+    "owner owner_name delivery delivered last_run effective_limits erased_events variables",
     "A piece of work with its own log, workspace and jail.",
 )
 class Session:
@@ -65,6 +70,8 @@ class Session:
     owner_id: strawberry.ID
     head: Head
     limits: Limits
+    resources: ResourceLimits
+    generation: Generation
     removed: bool = strawberry.field(
         description="Whether it was removed. Only subscribers to the list see removed sessions."
     )
@@ -72,7 +79,8 @@ class Session:
     @classmethod
     def of(cls, shown: Shown, *, removed: bool = False) -> "Session":
         session, make = shown.session, cast("Any", cls)
-        same = [name for name in OWN_FIELDS.split() if name in cls.__annotations__ and name != "limits"]
+        parts = {"limits": Limits, "resources": ResourceLimits, "generation": Generation}
+        same = [name for name in OWN_FIELDS.split() if name in cls.__annotations__ and name not in parts]
         return cast(
             "Session",
             make(
@@ -80,8 +88,9 @@ class Session:
                 owner_id=session.owner,
                 queue_position=shown.queue_position,
                 head=Head.of(shown.head),
-                limits=Limits.of(session.limits),
+                starter_files=session.delivery.starter_files,
                 removed=removed,
+                **{name: part.of(getattr(session, name)) for name, part in parts.items()},
                 **{name: getattr(session, name) for name in same},
             ),
         )
@@ -91,12 +100,28 @@ class Session:
         found = await info.context.users.load(self.shown.session.owner)
         return User.of(found) if found else None
 
+    @strawberry.field(description="Variables of every command, as NAME=VALUE.")
+    async def variables(self) -> list[str]:
+        return [f"{name}={value}" for name, value in self.shown.session.variables]
+
+    @strawberry.field(description="The limits of its commands, and where each comes from.")
+    async def effective_limits(self, info: Info) -> list[EffectiveLimit]:
+        found = await effective_limits(info.context.server.services, self.shown.session)
+        return [EffectiveLimit.of(each) for each in found]
+
     @strawberry.field(description="The newest runs.")
     async def runs(self, info: Info, first: First = 20) -> list[Run]:
         return [Run.of(each) for each in await info.context.runs(within(first)).load(self.shown.session.id)]
 
+    @strawberry.field(description="The newest test runs, of users and of the agent.")
+    async def test_runs(self, info: Info, first: First = 20) -> list[TestRun]:
+        context, session = info.context, self.shown.session
+        found = await test_runs.page(context.services, context.caller, session.id, limit=within(first))
+        return [TestRun.of(each) for each in found]
+
     @strawberry.field(description="The newest changes that were proposed in it.")
     async def changes(self, info: Info, first: First = 20) -> list[Change]:
+        info.context.refuse_candidates()
         found = await info.context.changes(within(first)).load(self.shown.session.id)
         return [Change.of(each) for each in found]
 

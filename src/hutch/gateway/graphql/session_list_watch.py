@@ -12,7 +12,7 @@ from hutch.domain.user import Caller
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
-from hutch.store.bulk_queries import BulkQueries
+from hutch.store.session_bulk_queries import BulkQueries
 from hutch.system.clock import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")

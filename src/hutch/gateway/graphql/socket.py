@@ -12,11 +12,12 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
-from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused
+from hutch.gateway.graphql.operation_execution import Operation, answers, encoded, fault, refused
 from hutch.gateway.stream.event_socket import refuse
+from hutch.system.background_tasks import cancel_and_wait
 
 PROTOCOL = "graphql-transport-ws"
 INIT_S = 10.0
@@ -64,10 +65,7 @@ class _Socket:
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            ended = [*tasks, *self._operations.values()]
-            for task in ended:
-                task.cancel()
-            await asyncio.gather(*ended, return_exceptions=True)
+            await cancel_and_wait(*tasks, *self._operations.values())
         for task in done:
             if isinstance(error := task.exception(), _ProtocolError):
                 with suppress(OSError):  # it has disconnected meanwhile

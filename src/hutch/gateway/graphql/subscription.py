@@ -9,14 +9,14 @@ import strawberry
 
 from hutch.domain.errors import BadRequest
 from hutch.gateway.graphql.context import Info
+from hutch.gateway.graphql.object_types import BigInt, Delta, Event
 from hutch.gateway.graphql.session import Session
 from hutch.gateway.graphql.session_list_watch import watch_of
-from hutch.gateway.graphql.values import BigInt, Delta, Event
 from hutch.gateway.responses import MAX_SIZE
 from hutch.gateway.stream.follower import Follower
+from hutch.gateway.stream.open_streams import RENEW_INTERVAL_S
 from hutch.gateway.stream.stream_grant import grant_stream_to
 from hutch.gateway.stream.stream_quota import stream_quota_of
-from hutch.gateway.stream.streams import RENEW_INTERVAL_S
 from hutch.sessions.interface import Delta as SessionDelta
 
 Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a part of a reply.")]

@@ -16,6 +16,7 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    ImageContent,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -25,7 +26,8 @@ from mcp.types import (
 
 import hutch
 from hutch.flows.external_tool_calls import Tools
-from hutch.gateway.mcp.greeting import NAME, instructions
+from hutch.gateway.mcp.agent_tool_outputs import OUTPUTS, TITLES
+from hutch.gateway.mcp.handshake import NAME, instructions
 from hutch.gateway.mcp.invalid_messages import HEAD_BYTES, MAX_BYTES, TAIL_BYTES, refusal, too_long
 
 # After a client has closed its input, its earlier calls may still be answered. Clients wait two seconds for
@@ -41,11 +43,13 @@ def make_server(tools: Tools) -> Server[Any]:
     listed = [
         Tool(
             name=spec.name,
+            title=TITLES.get(spec.name),
             description=spec.description,
             input_schema=dict(spec.parameters),
+            output_schema=OUTPUTS.get(spec.name),
             annotations=ToolAnnotations(
                 read_only_hint=tools.toolbox.parallel(spec.name),
-                open_world_hint=bool(network) and spec.name in ("bash", "run_tests"),
+                open_world_hint=bool(network) and spec.name in ("bash", "exec", "run_tests"),
             ),
         )
         for spec in tools.toolbox.specs
@@ -56,8 +60,12 @@ def make_server(tools: Tools) -> Server[Any]:
 
     async def call_tool(request: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         result = await tools.call(params.name, params.arguments or {}, caller=_caller(request))
+        content: list[Any] = [TextContent(type="text", text=result.text)]
+        if result.image is not None:
+            shown = result.image
+            content.append(ImageContent(type="image", data=shown.data, mime_type=shown.header.media_type))
         return CallToolResult(
-            content=[TextContent(type="text", text=result.text)],
+            content=content,
             structured_content=dict(result.data),
             is_error=not result.ok,
         )
@@ -82,15 +90,15 @@ def _caller(request: ServerRequestContext[Any]) -> str:
 
 
 async def serve_stream(
-    tools: Tools, incoming: AsyncIterator[bytes], write: Write, *, answered: str | int | None = None
+    tools: Tools, incoming: AsyncIterator[bytes], write: Write, *, answered: set[str | int] | None = None
 ) -> None:
     """Serve one client, a message per line, until its input ends.
 
-    The request `answered` was answered already: the answer to it is dropped.
+    The requests `answered` were answered already: the answers to them are dropped.
     """
     server = make_server(tools)
     # The library reads files in threads that cannot be interrupted. These objects have the methods it uses.
-    lines: Any = _Lines(incoming, write, answered)
+    lines: Any = _Lines(incoming, write, set() if answered is None else answered)
     async with stdio_server(lines, lines) as (read, send):
         await server.run(read, send, server.create_initialization_options())
 
@@ -101,7 +109,7 @@ class _Lines:
     The end of the input cancels calls in progress, so it is delayed for a moment.
     """
 
-    def __init__(self, incoming: AsyncIterator[bytes], write: Write, answered: str | int | None) -> None:
+    def __init__(self, incoming: AsyncIterator[bytes], write: Write, answered: set[str | int]) -> None:
         self._incoming = incoming
         self._write = write
         self._answered = answered
@@ -126,8 +134,8 @@ class _Lines:
             await asyncio.sleep(POLL_INTERVAL_S)
 
     async def write(self, text: str) -> None:
-        if self._answered is not None and json.loads(text).get("id") == self._answered:
-            self._answered = None
+        if self._answered and (id_ := json.loads(text).get("id")) in self._answered:
+            self._answered.discard(id_)
         else:
             await self._write(text.encode())
         self._unanswered -= '"id"' in text[:MAX_ID_OFFSET_CHARS]

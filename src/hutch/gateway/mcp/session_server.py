@@ -9,6 +9,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    ImageContent,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -20,15 +21,18 @@ import hutch
 from hutch.domain.errors import HutchError
 from hutch.gateway.context import Server
 from hutch.gateway.http_errors import error_status
-from hutch.gateway.mcp.session_tools import TOOLS, Call, use
+from hutch.gateway.mcp.session_call import Call
+from hutch.gateway.mcp.session_tools import TOOLS, use
 from hutch.gateway.responses import to_json
+from hutch.sessions.requests import ToolAnswer
 
 SESSION_HEADER = "Hutch-Session"
 CALLER = "hutch.caller"  # in the scope of a request
 INSTRUCTIONS = (
     "Tools on the sessions of a Hutch server. A session is a workspace in a jail with a log of all "
-    "events. list_sessions returns their ids; every other tool takes one as session_id. Paths are relative "
-    "to the session's workspace."
+    "events. create_session opens one, and list_sessions returns their ids; every other tool takes one as "
+    "session_id. send_prompt gives its agent a task, and wait returns the result. Paths are relative to the "
+    "session's workspace."
 )
 
 
@@ -45,8 +49,10 @@ def make_server(server: Server) -> McpServer[Any]:
     listed = [
         Tool(
             name=tool.name,
+            title=tool.title,
             description=tool.description,
             input_schema=tool.arguments.model_json_schema(),
+            output_schema=tool.output_schema,
             annotations=ToolAnnotations(read_only_hint=tool.reads),
         )
         for tool in TOOLS.values()
@@ -63,6 +69,8 @@ def make_server(server: Server) -> McpServer[Any]:
             answer, failed = await use(call, params.name, params.arguments or {}, session_id), False
         except HutchError as error:
             answer, failed = {"error": error_status(error).code, "detail": str(error)}, True
+        if isinstance(answer, ToolAnswer):
+            return _tool_result(answer)
         text = server.redactor.redact(to_json(answer).decode())
         data: dict[str, Any] = orjson.loads(text)
         return CallToolResult(
@@ -76,3 +84,11 @@ def make_server(server: Server) -> McpServer[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def _tool_result(answer: ToolAnswer) -> CallToolResult:
+    """The result of one of the agent's tools, which holds no secret."""
+    content: list[Any] = [TextContent(type="text", text=answer.text)]
+    if answer.image:
+        content.append(ImageContent(type="image", data=answer.image, mime_type=answer.media_type))
+    return CallToolResult(content=content, structured_content=dict(answer.data), is_error=not answer.ok)

@@ -1,11 +1,11 @@
 """Commands in the jail of a session: run, list, read and stop them."""
 
-import signal as signals
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
+from hutch.domain.signal_names import SignalNumber, parse_signal
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import MAX_SIZE, In, Out, answer, fields_from
@@ -17,12 +17,15 @@ from hutch.sessions.requests import (
     ListCommands,
     ReadCommand,
     RunCommand,
+    RunProgram,
     SignalCommand,
 )
 
 routes = router("commands")
 
 MAX_S = 24 * 3600
+MAX_WORDS = 1000
+TERM, KILL = parse_signal("TERM"), parse_signal("KILL")
 CommandId = Annotated[str, Path(max_length=100)]
 
 
@@ -42,6 +45,18 @@ class CommandIn(In):
         le=MAX_S,
         description="The time after which it continues in the background and the response is sent.",
     )
+
+
+class ProgramIn(In):
+    """A program and its arguments, without a shell."""
+
+    argv: list[str] = Field(min_length=1, max_length=MAX_WORDS, examples=[["git", "log", "-1"]])
+    cwd: str = Field("", max_length=4096, description="Below the workspace, or absolute in the jail.")
+    stdin: str = Field("", max_length=1_000_000)
+    timeout_s: float | None = Field(None, gt=0, le=600, description="The time after which it is killed.")
+
+    def request(self) -> RunProgram:
+        return RunProgram(tuple(self.argv), self.cwd, self.stdin.encode(errors="replace"), self.timeout_s)
 
 
 @fields_from(CommandResult)
@@ -67,9 +82,9 @@ class OutputOut(Out):
 
 
 class SignalIn(In):
-    """A signal by its number."""
+    """A signal, by name or number."""
 
-    signal: int = Field(15, ge=1, le=int(signals.SIGRTMAX), description="15 asks it to end, 9 kills it.")
+    signal: SignalNumber = Field(TERM, description="`TERM` asks it to end, `KILL` kills it.")
 
 
 @routes.post("/sessions/{session_id}/commands", operation_id="run_command", response_model=CommandResultOut)
@@ -77,6 +92,15 @@ async def run(request: Request, caller: Writer, keyed: ByKey, session_id: str, b
     """Run a command in a shell and wait for it, or for `yield_s`."""
     command = RunCommand(body.command, body.shell, body.timeout_s, body.yield_s)
     return answer(await ask(request, caller, session_id, command))
+
+
+@routes.post("/sessions/{session_id}/exec", operation_id="run_program", response_model=CommandResultOut)
+async def exec_(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: ProgramIn) -> Response:
+    """Run one program to its end, without a shell: no character of its arguments has a meaning.
+
+    With the setting `jail.allowed_commands`, only the programs in it.
+    """
+    return answer(await ask(request, caller, session_id, body.request()))
 
 
 @routes.get("/sessions/{session_id}/commands", operation_id="list_commands", response_model=CommandsOut)
@@ -114,5 +138,5 @@ async def signal(
 @routes.delete("/sessions/{session_id}/commands/{command_id}", status_code=204, operation_id="end_command")
 async def end(request: Request, caller: Writer, session_id: str, command_id: CommandId) -> Response:
     """End a command in the background with all its processes."""
-    await ask(request, caller, session_id, SignalCommand(command_id, int(signals.SIGKILL)))
+    await ask(request, caller, session_id, SignalCommand(command_id, KILL))
     return Response(status_code=204)

@@ -6,13 +6,14 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import BadRequest
+from hutch.domain.relative_path import parse_path
 from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import MAX_SIZE, In, Out, answer, fields_from, next_link
 from hutch.gateway.rest.base_route import ask, router, server_of
-from hutch.gateway.rest.file_paths import PathText, parse_path
+from hutch.gateway.rest.file_paths import PathText
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
 from hutch.workspace.match_redaction import Line
@@ -100,6 +101,7 @@ class FoundOut(Out):
     total: int
     cut: bool = Field(description="There are more results.")
     next: int | None = Field(description=NEXT)
+    left_out: list[str] = Field(description="Rules of policies: files that these exclude are not shown.")
 
 
 class PathsOut(Out):
@@ -143,6 +145,7 @@ async def grep(
     limit: MaxResults = 200,
     offset: Offset = 0,
     output: Literal["content", "files", "count"] = "content",
+    include_ignored: Annotated[bool, Query(description="Also what `.gitignore` files list.")] = False,
 ) -> Response:
     """Search the files with a regular expression.
 
@@ -160,6 +163,7 @@ async def grep(
         limit=limit,
         offset=offset,
         output=output,
+        include_ignored=include_ignored,
     )
     read_only = not await may_write(services, caller, session)
     found = await services.host.call(session.id, SearchFiles(query, read_only), by=caller.user.id)
@@ -174,14 +178,16 @@ async def glob(
     session_id: str,
     pattern: Pattern,
     path: Below = "",
+    directories: Annotated[bool, Query(description="Find directories that hold files instead.")] = False,
     limit: MaxResults = 200,
     offset: Offset = 0,
 ) -> Response:
-    """Files whose path matches a pattern such as `**/*.py`."""
+    """Files, or directories, whose path matches a pattern such as `**/*.py`."""
     services = server_of(request).services
     session = await allowed(services, caller, session_id)
     read_only = not await may_write(services, caller, session)
-    query = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit, offset, read_only)
+    below = parse_path(path, or_root=True)
+    query = FindFiles(_plain(pattern), below, limit, offset, read_only, directories)
     found = await services.host.call(session.id, query, by=caller.user.id)
     return answer(found, headers=next_link(request, "offset", found.next))
 

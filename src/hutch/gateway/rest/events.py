@@ -8,9 +8,10 @@ from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.audience import entry_json
+from hutch.domain.errors import BadRequest
 from hutch.domain.event_query import MAX_TEXT_CHARS, MAX_VALUES
 from hutch.flows.changed_content import Version, read_content, read_diff
-from hutch.flows.log_access import Search, read_page, search_events
+from hutch.flows.visible_log import Search, read_page, read_page_before, search_events
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import MAX_ITEMS, MAX_SIZE, Out, page
 from hutch.gateway.rest.base_route import router, server_of
@@ -26,7 +27,8 @@ SSE = "text/event-stream"
 
 
 class EventPage(Out):
-    """Events, the oldest first; `next` is `after` of the next page, null on the last."""
+    """Events, the oldest first; `next` is `after` of the next page, null on the last. With `before`, it is
+    `before` of the page of earlier events."""
 
     items: list[EntryOut]
     next: int | None
@@ -65,6 +67,15 @@ async def listed(
     after: Annotated[
         int, Query(ge=0, le=MAX_SIZE, description="The number of the last event that you have.")
     ] = 0,
+    before: Annotated[
+        int | None,
+        Query(
+            ge=1,
+            le=MAX_SIZE,
+            description="The number of the first event that you have: returns the last ones before it. A "
+            "number beyond the log returns its end.",
+        ),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="The maximum number of events.")] = 500,
 ) -> Response:
     """The events of a session, from its log.
@@ -73,7 +84,14 @@ async def listed(
     """
     if SSE in request.headers.get("accept", ""):
         return _Streamed()
-    read = await read_page(server_of(request).services, caller, session_id, after=after, limit=limit)
+    services = server_of(request).services
+    if before is not None:
+        if after:
+            raise BadRequest("Give only one of `after` and `before`.")
+        read = await read_page_before(services, caller, session_id, before=before, limit=limit)
+        rendered = [orjson.Fragment(entry_json(entry)) for entry in read.entries]
+        return page(request, rendered, read.entries[0].seq if read.more else None, "before")
+    read = await read_page(services, caller, session_id, after=after, limit=limit)
     rendered = [orjson.Fragment(entry_json(entry)) for entry in read.entries]
     return page(request, rendered, read.entries[-1].seq if read.more else None, "after")
 
@@ -101,7 +119,7 @@ async def search(
     ] = None,
     since: Time = "",
     until: Time = "",
-    order: Annotated[Literal["oldest", "newest"], Query(description="Which comes first.")] = "oldest",
+    order: Annotated[Literal["oldest", "newest"], Query(description="The order of events.")] = "oldest",
     cursor: Annotated[
         int | None, Query(ge=0, le=MAX_SIZE, description="`next` of the previous page.")
     ] = None,

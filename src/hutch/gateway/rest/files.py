@@ -5,13 +5,14 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import Field
 
+from hutch.domain.relative_path import parse_path
 from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import ask, router
-from hutch.gateway.rest.file_paths import PathText, parse_path
+from hutch.gateway.rest.file_paths import PathText
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile
 from hutch.workspace.files.listing import Entry
 

@@ -14,7 +14,7 @@ def etag(sha256: str) -> str:
 
 
 def matches(header: str, sha256: str | None, *, weak: bool = False) -> bool:
-    """Whether a list of entity tags, or `*`, matches content; None is a missing file."""
+    """True if a list of entity tags, or `*`, matches content; None is a missing file."""
     if header.strip() == "*":
         return sha256 is not None
     tags = [found[2] for found in _ETAG.finditer(header) if weak or not found[1]]

@@ -29,7 +29,7 @@ class ModelsOut(Out):
 
 @routes.get("/models", operation_id="list_models", response_model=ModelsOut)
 async def listed(request: Request, caller: Reader) -> Response:
-    """The usable providers, and the default model."""
-    choice, providers = await server_of(request).list_models()
+    """The usable providers, and the default model. Keys of your own count."""
+    choice, providers = await server_of(request).list_models(caller.user.id)
     name = choice.name if caller.is_owner or not choice.name.startswith("scripted:") else "scripted"
     return answer({"default": name, "reason": choice.reason, "providers": providers})

@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.user import SCOPES, Caller, Scope, User
 from hutch.flows.users import LOGIN_LINK_S
 from hutch.gateway.auth.browser_session_start import log_in
@@ -31,7 +31,7 @@ class UserOut(Out):
 
 
 class LoginState(Out):
-    """Whether this browser is logged in, and the ways to log in."""
+    """The login state of this browser, and the available login methods."""
 
     methods: list[Literal["password", "oidc"]]
     user: UserOut | None
@@ -83,7 +83,7 @@ class NewPassword(In):
 
 @routes.get("/login")
 async def login_state(request: Request, authenticator: AuthenticatorDep) -> LoginState:
-    """Whether this browser is logged in, with the CSRF token that a page must send."""
+    """The login state of this browser, with the CSRF token that a page must send."""
     methods: list[Literal["password", "oidc"]] = ["password"]
     if getattr(request.app.state, "oidc", None) is not None:
         methods.append("oidc")
@@ -194,7 +194,7 @@ def _require_cookie(caller: Caller) -> None:
 
 
 async def _is_fresh_link_login(request: Request, authenticator: AuthenticatorDep) -> bool:
-    """Whether this browser was logged in by a one-time link a moment ago."""
+    """True if this browser was logged in by a one-time link a moment ago."""
     browser = await authenticator.browser(request.scope)
     if browser is None or browser[1].began_by != "link":
         return False

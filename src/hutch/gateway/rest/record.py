@@ -14,7 +14,7 @@ from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.base_route import router, server_of
-from hutch.store.missing_events_check import damaged_log
+from hutch.store.log_damage_check import damaged_log
 from hutch.store.record_export import export_record as write_record
 
 routes = router("record")

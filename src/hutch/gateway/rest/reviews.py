@@ -11,7 +11,7 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows import visible_changes
-from hutch.flows.decision_audit import Decider
+from hutch.flows.change_decision_audit import Decider
 from hutch.flows.reviews import reviewing_agent, user_reviews
 from hutch.flows.reviews.publication import first_of
 from hutch.flows.reviews.subject import find_change_at, find_subject

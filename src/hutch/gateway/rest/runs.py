@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Request, Response
 from pydantic import Field
 
+from hutch.domain.generation_option_fields import GenerationFields
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import DeliveryResult, QueuedRun
 from hutch.flows import redelivery, run_resumption
@@ -47,7 +48,10 @@ class RunOut(Out):
 class DeliverIn(In):
     """Options of a delivery."""
 
-    failing: bool = Field(False, description="Propose the change although its tests fail.")
+    failing: bool = Field(
+        False,
+        description="Propose the change although its tests fail, or a text in it looks like a credential.",
+    )
 
 
 class ResumeIn(In):
@@ -55,6 +59,7 @@ class ResumeIn(In):
 
     limits: Limits = Field(default_factory=Limits)
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
+    generation: GenerationFields = Field(default_factory=GenerationFields)
     deliver: bool | None = Field(
         None, description="Whether the result is delivered. Only the session's owner can change it."
     )
@@ -110,6 +115,12 @@ async def resume(
     bounds = RunLimits(**body.limits.model_dump())
     services = server_of(request).services
     resumed = await run_resumption.resume(
-        services, caller, run_id, limits=bounds, model=body.model, deliver=body.deliver
+        services,
+        caller,
+        run_id,
+        limits=bounds,
+        model=body.model,
+        generation=body.generation.to_generation(),
+        deliver=body.deliver,
     )
     return answer(RunOut.of(resumed), 202)

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Request
 from pydantic import Field
 
-from hutch.domain.user import ShareRole
-from hutch.flows.sharing import share, shares_of, unshare
+from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
+from hutch.flows.session_sharing import access_of, share, shares_of, unshare
 from hutch.flows.users import Accounts
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
-from hutch.gateway.responses import In, Out, fields_from
+from hutch.gateway.responses import MAX_SIZE, In, Out, fields_from
 from hutch.gateway.rest.base_route import router
 from hutch.store.shares import Share
 
@@ -21,15 +21,46 @@ SessionName = Annotated[str, Path(max_length=80)]
 UserName = Annotated[str, Path(max_length=80, description="A user's name or id.")]
 
 
-@fields_from(Share, "session_id user_id role created_by created_ms")
+@fields_from(Share, "session_id user_id role created_by created_ms expires_ms")
 class ShareOut(Out):
     """A user's role in a session."""
 
     user_name: str = Field(description="The user's name.")
+    scopes: list[str] = Field(description="What the user may do; empty: all that the role includes.")
+
+
+class AccessOut(Out):
+    """Your permissions in a session."""
+
+    actions: list[Literal["read", "input", "manage"]] = Field(
+        description="`read`: see it; `input`: work in it; `manage`: share, end or delete it."
+    )
+    role: ShareRole | None = Field(description="Your role in it, if it is shared with you.")
+    scopes: list[ShareScope] = Field(description="The work that your share is limited to; empty: no limit.")
+    expires_ms: int | None = Field(description="When your share ends.")
 
 
 class NewShare(In):
     role: ShareRole
+    scopes: list[ShareScope] = Field(
+        default_factory=list,
+        max_length=len(SHARE_SCOPES),
+        description="What the user may do, besides reading; empty: all that the role includes.",
+    )
+    expires_ms: int | None = Field(None, ge=1, le=MAX_SIZE, description="When the share ends.")
+
+
+@routes.get("/sessions/{session_id}/access")
+async def get_access(session_id: SessionName, caller: Reader, authenticator: AuthenticatorDep) -> AccessOut:
+    """Your permissions in a session."""
+    access = await access_of(authenticator.accounts, caller, session_id)
+    share = access.share
+    return AccessOut(
+        actions=list(access.actions),
+        role=share.role if share else None,
+        scopes=list(share.scopes) if share else [],
+        expires_ms=share.expires_ms if share else None,
+    )
 
 
 @routes.get("/sessions/{session_id}/shares")
@@ -59,6 +90,8 @@ async def set_share(
         user,
         body.role,
         authenticator.actor(request.scope, caller),
+        scopes=tuple(scope for scope in SHARE_SCOPES if scope in body.scopes),
+        expires_ms=body.expires_ms,
     )
     [shared] = await _shares_out(authenticator.accounts, [made])
     return shared

@@ -1,5 +1,6 @@
 """Opens, lists, shows, forks and removes sessions."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -7,12 +8,16 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request, Response
 from pydantic import ConfigDict, Field
 
+from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import BadRequest
+from hutch.domain.generation_option_fields import GenerationFields
+from hutch.domain.jail_variables import MAX_VALUE_CHARS, MAX_VARIABLES
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session, SessionState
 from hutch.domain.user import Caller
 from hutch.flows import session_removal
 from hutch.flows import sessions as flow
+from hutch.flows.resource_limits import EffectiveLimit
 from hutch.flows.services import Services
 from hutch.flows.session_access import Action
 from hutch.flows.sessions import Shown
@@ -20,9 +25,10 @@ from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Write
 from hutch.gateway.idempotency import ByKeyWithRow, Key, KeyedRequest
 from hutch.gateway.responses import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
-from hutch.gateway.rest.run_limits import Limits
+from hutch.gateway.rest.run_limits import EffectiveLimitOut, Limits, ResourcesIn, ResourcesOut
 from hutch.gateway.rest.runs import DeliveredOut
-from hutch.store.interface import Head
+from hutch.gateway.rest.starter_files import ABOUT_FILES, FilesIn, starter_files
+from hutch.store.event_log_interface import Head
 from hutch.store.users import Users
 
 routes = router("sessions")
@@ -72,18 +78,32 @@ class NewSessionIn(In):
 
     purpose: Annotated[str, Field(max_length=2000)] = Field("", description="The purpose, in one line.")
     role: Short = Field("", description="The role of the agent.")
+    company: Short = Field("", description="The company that it is for; the agent sees it.")
     expectations: Long = Field("", description="The expected result.")
-    repository: Short = Field("", description="A URL or a path; empty starts with an empty directory.")
+    repository: Short = Field("", description="A URL or a path; empty: `files`, or an empty directory.")
     plain_directory: bool = Field(
         False, description="Whether `repository` may be a directory without git, which is copied."
     )
+    files: FilesIn = Field(default_factory=dict, description=ABOUT_FILES)
     revision: Short = Field("", description="A branch, tag or commit; empty means the repository's HEAD.")
     persona: Annotated[str, Field(max_length=100)] = Field("", description="The persona; see /personas.")
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`; see /models.")
     network: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(
         default_factory=list, max_length=100, description="Hosts that commands may reach."
     )
+    variables: dict[str, Annotated[str, Field(max_length=MAX_VALUE_CHARS)]] = Field(
+        default_factory=dict,
+        max_length=MAX_VARIABLES,
+        description="Variables of every command; everyone who sees the session sees them.",
+    )
+    secrets: list[Annotated[str, Field(min_length=1, max_length=128)]] = Field(
+        default_factory=list,
+        max_length=MAX_VARIABLES,
+        description="Names of your secrets for jails, which every command gets as variables.",
+    )
     limits: Limits = Field(default_factory=Limits)
+    resources: ResourcesIn = Field(default_factory=ResourcesIn)
+    generation: GenerationFields = Field(default_factory=GenerationFields)
     deliver: bool = Field(False, description="Whether a run that changed files proposes a change.")
     delivery: DeliveryIn = Field(default_factory=DeliveryIn)
     prompt: Long = Field("", description="The first prompt; without one only the workspace is prepared.")
@@ -110,9 +130,19 @@ class SessionDeliveredOut(DeliveredOut):
     run_id: str
 
 
+class LastRunOut(Out):
+    """How the newest run that has ended went."""
+
+    id: str
+    outcome: str = Field(
+        description="`done`, `tests_failing`, `limit_reached`, `cancelled` or `failed`.", examples=["done"]
+    )
+    reason: str
+
+
 OWN_FIELDS = (
-    "id owner purpose role expectations repository revision persona model network limits deliver delivery "
-    "forked_from state reason created_ms updated_ms"
+    "id owner purpose role company expectations repository revision persona model network secrets limits "
+    "resources generation deliver delivery forked_from state reason created_ms updated_ms"
 )
 
 
@@ -122,14 +152,32 @@ class SessionOut(Out):
 
     id: str = Field(examples=["ses_01jd2m4c9k7w6t0q8n5x3vbaeh"])
     owner_name: str = Field(description="The owner's name.")
+    variables: dict[str, str] = Field(description="Variables of every command.")
+    secrets: tuple[str, ...] = Field(description="Names of the secrets that every command gets as variables.")
     limits: LimitsOut
+    resources: ResourcesOut
+    generation: GenerationFields = Field(
+        description="Options of the model's replies; null: those of the persona."
+    )
     delivery: DeliveryOut
+    starter_files: int = Field(description="How many files it was given to start with.")
     forked_from: str = Field(description="`SESSION@SNAPSHOT`, if it is a fork.")
     reason: str = Field(description="Why it is in that state; may be empty.")
     queue_position: int | None = Field(description="The position in the queue while it waits: 1 is next.")
     head: HeadOut | None = Field(description="The head of its log; null in responses that do not look it up.")
     delivered: SessionDeliveredOut | None = Field(
         description="The delivery of the newest run for which one was attempted."
+    )
+    last_run: LastRunOut | None = Field(
+        description="The newest run that has ended; null in responses that do not look it up."
+    )
+    effective_limits: list[EffectiveLimitOut] | None = Field(
+        description="The limits of its commands, and where each comes from; null in responses about several "
+        "sessions."
+    )
+    erased_events: int | None = Field(
+        description="How many events of its log were erased: copies that were made before are outdated. Null "
+        "in responses about several sessions."
     )
 
 
@@ -150,6 +198,8 @@ def session_json(
     head: Head | None = None,
     queue_position: int | None = None,
     run: QueuedRun | None = None,
+    effective_limits: Sequence[EffectiveLimit] | None = None,
+    last_run: QueuedRun | None = None,
 ) -> dict[str, Any]:
     """A session as JSON; `run` is the newest run with a delivery."""
     values = {name: getattr(session, name) for name in OWN_FIELDS.split()}
@@ -160,19 +210,38 @@ def session_json(
         "queue_position": queue_position,
         "head": newest,
         "delivered": delivered,
+        "last_run": LastRunOut.of(last_run) if last_run else None,
+        "effective_limits": effective_limits,
+        "erased_events": None,
+        "starter_files": session.delivery.starter_files,
+        "variables": dict(session.variables),
     }
     values["delivery"] = DeliveryOut.of(session.delivery)
     return {**values, **more}
 
 
-async def sessions_json(services: Services, caller: Caller, found: Sequence[Shown]) -> list[dict[str, Any]]:
-    """Sessions as JSON, with the names of their owners."""
+async def sessions_json(
+    services: Services,
+    caller: Caller,
+    found: Sequence[Shown],
+    *,
+    effective_limits: Sequence[EffectiveLimit] | None = None,
+) -> list[dict[str, Any]]:
+    """Sessions as JSON, with the names of their owners; `effective_limits` are those of the only one."""
     names = {str(caller.user.id): caller.user.name}
     others = {each.session.owner for each in found} - names.keys()
     if others:
         names |= await Users(services.rows).names(others)
     return [
-        session_json(each.session, names[each.session.owner], each.head, each.queue_position, each.delivered)
+        session_json(
+            each.session,
+            names[each.session.owner],
+            each.head,
+            each.queue_position,
+            each.delivered,
+            effective_limits,
+            each.last_run,
+        )
         for each in found
     ]
 
@@ -201,19 +270,37 @@ def _plain(body: In) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
+def new_session(body: NewSessionIn) -> NewSession:
+    """The session that a request describes. Blocks the thread while files are decoded."""
+    parts = {
+        "limits": RunLimits(**_plain(body.limits)),
+        "resources": Resources(**_plain(body.resources)),
+        "generation": body.generation.to_generation(),
+        "delivery": Delivery(**_plain(body.delivery)),
+        "files": starter_files(body.files),
+        "variables": tuple(sorted(body.variables.items())),
+    }
+    return NewSession(**{**_plain(body), **parts})
+
+
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
 async def create(request: Request, caller: Writer, keyed: ByKeyWithRow, new: NewSessionIn) -> Response:
     """Open a session. Its workspace is prepared and its prompt started when there is capacity."""
-    limits, delivery = RunLimits(**_plain(new.limits)), Delivery(**_plain(new.delivery))
-    new_session = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
     made = created_response_for(caller)
     session = await flow.create(
         server_of(request).services,
         caller,
-        new_session,
+        await asyncio.to_thread(new_session, new),
         also=keyed.store_answer(lambda opened: made(opened.session)),
     )
     return made(session)
+
+
+@routes.post("/check-session", status_code=204, operation_id="check_session")
+async def check(request: Request, caller: Writer, new: NewSessionIn) -> Response:
+    """Check a session before it is opened: the same refusals as when it is opened, and no session."""
+    await flow.check_new(server_of(request).services, caller, await asyncio.to_thread(new_session, new))
+    return Response(status_code=204)
 
 
 @routes.get("/sessions", operation_id="list_sessions", response_model=Page[SessionOut])
@@ -236,12 +323,19 @@ async def listed(
     return page(request, await sessions_json(services, caller, found[:limit]), more)
 
 
+async def shown_json(services: Services, caller: Caller, session_id: str) -> dict[str, Any]:
+    """One session as JSON, with its effective limits."""
+    shown = await flow.show(services, caller, session_id)
+    limits = await flow.effective_limits(services, shown.session)
+    [found] = await sessions_json(services, caller, [shown], effective_limits=limits)
+    found["erased_events"] = await services.log.count_erasures(shown.session.id)
+    return found
+
+
 @routes.get("/sessions/{session_id}", operation_id="get_session", response_model=SessionOut)
 async def show(request: Request, caller: Reader, session_id: str) -> Response:
-    """One session, with its position in the queue and the head of its log."""
-    services = server_of(request).services
-    [found] = await sessions_json(services, caller, [await flow.show(services, caller, session_id)])
-    return answer(found)
+    """One session."""
+    return answer(await shown_json(server_of(request).services, caller, session_id))
 
 
 @routes.delete("/sessions/{session_id}", status_code=204, operation_id="remove_session")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from hutch.domain.redaction import Redactor
 from hutch.gateway.auth.caller_dependency import Admin
@@ -42,6 +42,10 @@ def _clean(value: Any, redactor: Redactor) -> Any:
     """A value for JSON, without credentials that a user may have put into a setting."""
     if isinstance(value, tuple):
         return [_clean(part, redactor) for part in value]
+    if isinstance(value, BaseModel):
+        value = value.model_dump(exclude_unset=True)
+    if isinstance(value, dict):
+        return {name: _clean(part, redactor) for name, part in value.items()}
     if isinstance(value, int | float | bool | None):
         return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
     return redactor.redact(str(value))

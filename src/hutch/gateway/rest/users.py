@@ -5,12 +5,14 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.domain.user import MAX_NAME_CHARS, Role, ShareRole, parse_name
+from hutch.domain.user import MAX_NAME_CHARS, SHARE_SCOPES, Role, ShareRole, ShareScope, parse_name
+from hutch.flows import user_erasure
+from hutch.flows.user_erasure import Erased, ErasurePlan
 from hutch.flows.users import MAX_INVITE_S
 from hutch.gateway.auth.browser_session_start import base_url, log_in
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
-from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, paged
-from hutch.gateway.rest.base_route import router
+from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
 from hutch.store.audit import AuditEntry
 from hutch.store.one_time_links import Link
@@ -32,6 +34,26 @@ class ChangedUser(In):
     disabled: bool | None = None
 
 
+class EraseUser(In):
+    """Choices for the sessions of a user, and for events of other sessions with their name."""
+
+    sessions: Literal["erase"] | None = Field(None, description="Erase the sessions that the user owns.")
+    heir: Name | None = Field(None, description="The user who gets these sessions instead.")
+    mentions: Literal["erase", "keep"] | None = Field(
+        None, description="Whether the content of events with the user's name is erased."
+    )
+
+
+@fields_from(ErasurePlan)
+class ErasurePlanOut(Out):
+    """The sessions and events that an erasure would affect."""
+
+
+@fields_from(Erased)
+class ErasedOut(Out):
+    """The result of an erasure, and what remains."""
+
+
 class LinkOut(Out):
     """A link that works once; it is shown only once."""
 
@@ -43,11 +65,24 @@ class LinkOut(Out):
 class NewInvite(In):
     role: InvitedRole = "observer"
     session_id: Id | None = Field(None, description="A session to share with the user who accepts.")
-    share_role: ShareRole | None = None
-    days: int = Field(7, ge=1, le=MAX_INVITE_S // DAY_S)
+    more_sessions: list[Id] = Field(default_factory=list, max_length=50, description="Further sessions.")
+    share_role: ShareRole | None = Field(None, description="The role in these sessions.")
+    share_scopes: list[ShareScope] = Field(
+        default_factory=list,
+        max_length=len(SHARE_SCOPES),
+        description="What the user may do in them, besides reading; empty: all that the role includes.",
+    )
+    access_hours: int | None = Field(
+        None, ge=1, le=MAX_INVITE_S // 3600, description="Hours from now after which the access ends."
+    )
+    days: int = Field(7, ge=1, le=MAX_INVITE_S // DAY_S, description="Days in which it can be accepted.")
 
 
-@fields_from(Link, "id role session_id share_role created_by created_ms expires_ms")
+@fields_from(
+    Link,
+    "id role session_id more_sessions share_role share_scopes access_until_ms created_by created_ms "
+    "expires_ms",
+)
 class InviteOut(Out):
     """An invite that was not accepted yet."""
 
@@ -66,6 +101,7 @@ class Joined(Out):
     """The result of an accepted invite."""
 
     session_id: str | None
+    more_sessions: list[str]
     share_role: ShareRole | None
 
 
@@ -127,6 +163,36 @@ async def new_link(user_id: Id, request: Request, caller: Admin, authenticator: 
     )
 
 
+@routes.get("/users/{user_id}/erasure", response_model=ErasurePlanOut)
+async def plan_erasure(
+    user_id: Id, request: Request, caller: Admin, authenticator: AuthenticatorDep
+) -> Response:
+    """The sessions and events that the erasure of a user would affect."""
+    user = await authenticator.accounts.users.get(user_id)
+    return answer(await user_erasure.plan(server_of(request).services, user))
+
+
+@routes.post("/users/{user_id}/erase", response_model=ErasedOut)
+async def erase_user(
+    user_id: Id, body: EraseUser, request: Request, caller: Admin, authenticator: AuthenticatorDep
+) -> Response:
+    """Erase a user: account, credentials, preferences, keys and shares; sessions and name as you choose.
+
+    It can be repeated if it was interrupted. The answer says what remains, and why.
+    """
+    erased = await user_erasure.erase(
+        server_of(request).services,
+        caller,
+        user_id,
+        heir=body.heir,
+        erases_sessions=body.sessions == "erase",
+        mentions=body.mentions,
+        actor=authenticator.actor(request.scope, caller),
+    )
+    authenticator.forget(user_id=user_id)
+    return answer(erased)
+
+
 @routes.get("/invites", response_model=Page[InviteOut])
 async def list_invites(
     request: Request, caller: Admin, authenticator: AuthenticatorDep, cursor: Cursor = "", limit: Limit = 50
@@ -144,7 +210,10 @@ async def invite(
     created = await authenticator.accounts.invite(
         role=body.role,
         session_id=body.session_id,
+        more_sessions=body.more_sessions,
         share_role=body.share_role,
+        share_scopes=body.share_scopes,
+        access_s=None if body.access_hours is None else body.access_hours * 3600,
         life_s=body.days * DAY_S,
         actor=authenticator.actor(request.scope, caller),
     )
@@ -184,7 +253,9 @@ async def join_by_invite(
     link = await authenticator.accounts.join(
         body.invite, caller.user, authenticator.actor(request.scope, caller)
     )
-    return Joined(session_id=link.session_id, share_role=link.share_role)
+    return Joined(
+        session_id=link.session_id, more_sessions=list(link.more_sessions), share_role=link.share_role
+    )
 
 
 @routes.get("/audit")

@@ -10,7 +10,7 @@ import orjson
 
 from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.gateway.http_errors import error_status
 from hutch.gateway.responses import MAX_SIZE
 from hutch.sessions.interface import Delta, Update

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.inputs import parse_input
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.flows.sessions import give
 from hutch.gateway.problem_json import error_response
 from hutch.gateway.stream.event_frames import (
@@ -23,8 +23,16 @@ from hutch.gateway.stream.event_frames import (
     update_frame,
 )
 from hutch.gateway.stream.follower import Follower
+from hutch.gateway.stream.open_streams import (
+    COMPLETED,
+    DISCONNECTED,
+    REFUSED,
+    SLOW,
+    Ending,
+    Stream,
+    streams_of,
+)
 from hutch.gateway.stream.stream_grant import StreamGrant, grant_of, grant_stream
-from hutch.gateway.stream.streams import COMPLETED, DISCONNECTED, REFUSED, SLOW, Ending, Stream, streams_of
 from hutch.gateway.stream.uvicorn_protocols import close_of
 from hutch.sessions.interface import Update
 

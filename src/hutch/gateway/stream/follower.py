@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from hutch.domain.errors import Conflict, RecordDamaged
-from hutch.flows.log_access import read_page
+from hutch.flows.visible_log import read_page
 from hutch.gateway.stream.event_frames import last_seq
+from hutch.gateway.stream.open_streams import COMPLETED, DAMAGED, Ending
 from hutch.gateway.stream.stream_grant import StreamGrant
-from hutch.gateway.stream.streams import COMPLETED, DAMAGED, Ending
 from hutch.sessions.interface import Update
-from hutch.store.missing_events_check import missing_end
+from hutch.store.log_damage_check import missing_end
 
 SETTLE_DELAY_S = 1.0  # between the end of a session in its row and in its log
 Write = Callable[[Update], Awaitable[None]]
@@ -24,7 +24,7 @@ class Follower:
         self._grant = grant
 
     async def check(self) -> bool:
-        """Whether more updates can come. Refused if the position is beyond the end of the log."""
+        """True if more updates can come. Refused if the position is beyond the end of the log."""
         head = await self._grant.server.log.head(self._grant.session.id)
         if self.seq > head.seq:
             raise Conflict(

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed
@@ -25,12 +25,12 @@ from hutch.gateway.auth.authenticator import CACHE_S, Authenticator, client_of
 from hutch.gateway.auth.server_names import values
 from hutch.gateway.context import Server
 from hutch.gateway.problem_json import error_response
+from hutch.gateway.stream.open_streams import Streams
 from hutch.gateway.stream.preview_forwarding import Target, answer, serve
 from hutch.gateway.stream.preview_headers import COOKIE, cookie_of
 from hutch.gateway.stream.preview_tokens import STAY_S, PreviewToken, PreviewTokens
 from hutch.gateway.stream.stream_grant import grant_stream
 from hutch.gateway.stream.stream_quota import StreamQuota
-from hutch.gateway.stream.streams import Streams
 from hutch.system.clock import wall_ms
 
 ENTER = "/.hutch/enter"
@@ -71,6 +71,7 @@ class Previews:
         """`/preview/{session}/{port}/…`: redirect a browser; answer a program."""
         try:
             found = await grant_stream(scope, scope["path_params"]["session_id"])
+            await allowed(self.server.services, found.caller, found.session, scope="previews")
             port = _port(scope["path_params"]["port"])
             path, prefix = _with_query(_rest(scope), scope), f"/preview/{found.session.id}/{port}"
             origin, client = str(scope.get("hutch.origin")), client_of(scope)
@@ -138,7 +139,7 @@ class Previews:
                 raise Unauthenticated("Open this preview from its session in Hutch first.")
             caller = await self._caller_of(token)
             self.authenticator.count(scope, f"preview {caller.credential_id}")
-            session = await allowed(self.server.services, caller, session_id)
+            session = await allowed(self.server.services, caller, session_id, scope="previews")
             _check_origin(scope, origin)
             if not _is_read_only(scope):
                 await allowed(self.server.services, caller, session_id, "input")
@@ -174,7 +175,8 @@ class Previews:
 
     async def check(self, token: PreviewToken) -> Session:
         """The session, if the owner of the token may still see it."""
-        return await allowed(self.server.services, await self._caller_of(token), token.session_id)
+        caller = await self._caller_of(token)
+        return await allowed(self.server.services, caller, token.session_id, scope="previews")
 
     async def _caller_of(self, token: PreviewToken) -> Caller:
         key = (token.by, token.credential_id)
@@ -225,7 +227,7 @@ class PreviewNames:
 
 
 def _is_read_only(scope: Scope) -> bool:
-    """Whether a request only reads; all others act in the jail."""
+    """True if a request only reads; all others act in the jail."""
     return scope["type"] == "http" and scope["method"] in SAFE
 
 

@@ -11,10 +11,10 @@ from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.session import Session
 from hutch.gateway.context import Server
 from hutch.gateway.problem_json import error_response
+from hutch.gateway.stream.open_streams import DISCONNECTED, SLOW, Ending, Stream
 from hutch.gateway.stream.preview_headers import Header, request_headers, response_headers
 from hutch.gateway.stream.preview_http import BadAnswer, Exchange, bad_gateway
 from hutch.gateway.stream.preview_websocket import SocketToJail
-from hutch.gateway.stream.streams import DISCONNECTED, SLOW, Ending, Stream
 from hutch.sessions.interface import Stream as JailStream
 
 DONE = Ending("end", 1000, "")

@@ -16,6 +16,7 @@ from hutch.gateway.http_errors import OF_HTTP, ErrorStatus
 from hutch.gateway.problem_json import problem
 from hutch.gateway.stream.preview_headers import Header
 from hutch.sessions.interface import Stream as JailStream
+from hutch.system.background_tasks import cancel_and_wait
 
 HEAD_BYTES = 64 * 1024
 HEAD_S = 120.0
@@ -51,9 +52,7 @@ class Exchange:
                 sending.result()
             await receiving
         finally:
-            sending.cancel()
-            receiving.cancel()
-            await asyncio.gather(sending, receiving, return_exceptions=True)
+            await cancel_and_wait(sending, receiving)
 
     async def _send(self, method: str, target: bytes, headers: list[Header], receive: Receive) -> None:
         """Send the request. A program may answer before it has read all of it."""

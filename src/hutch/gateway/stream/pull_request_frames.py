@@ -13,6 +13,7 @@ import orjson
 
 from hutch.domain import events
 from hutch.domain.audience import VisibleEntry
+from hutch.domain.errors import Unavailable
 from hutch.domain.events import AnyEvent
 from hutch.domain.no_model_messages import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun
@@ -128,7 +129,8 @@ class RunFrames:
         return []
 
     def _question(self, event: events.QuestionAsked) -> Frame:
-        answers = [{"type": "answer", "call_id": event.call_id, "text": ""}]
+        texts = event.choices or ("",)
+        answers: list[Frame] = [{"type": "answer", "call_id": event.call_id, "text": text} for text in texts]
         return {"type": "question", "text": event.text, **self._waits(event.call_id, answers)}
 
     def _approval(self, event: events.ApprovalRequested) -> Frame:
@@ -154,10 +156,10 @@ class RunFrames:
             "durationSeconds": event.duration_s,
         }
         self.outcome, self.working = event.outcome, False
-        if self.stand_in and event.outcome == "done":
+        if self.stand_in and (event.outcome == "done" or event.code == Unavailable.code):
             return [self.usage, _error(NO_MODEL), self._done("failed", NO_MODEL)]
         if event.outcome in ("done", "tests_failing"):
-            # What was done is delivered next, or the reason is shown why it is not.
+            # The work is delivered next, or the reason is shown why it is not.
             return [self.usage] if self.delivers else [self.usage, self._done(event.outcome, self.summary)]
         reason = event.reason or f"The run ended: {event.outcome}."
         return [self.usage, _error(reason), self._done(event.outcome, reason)]

@@ -15,6 +15,15 @@ from hutch.domain.user import Caller
 from hutch.flows.services import Services
 from hutch.gateway.responses import to_json
 from hutch.gateway.stream.event_frames import HEARTBEAT, parse_position, sse_opening
+from hutch.gateway.stream.open_streams import (
+    COMPLETED,
+    DISCONNECTED,
+    FAILED,
+    SLOW,
+    Ending,
+    Stream,
+    streams_of,
+)
 from hutch.gateway.stream.pull_request_frames import (
     PER_ENTRY,
     UNFINISHED,
@@ -29,7 +38,6 @@ from hutch.gateway.stream.pull_request_frames import (
 from hutch.gateway.stream.run_updates import follow_run
 from hutch.gateway.stream.sse import HEADERS, body_chunk, wait_for_disconnect
 from hutch.gateway.stream.stream_grant import grant_watching
-from hutch.gateway.stream.streams import COMPLETED, DISCONNECTED, FAILED, SLOW, Ending, Stream, streams_of
 from hutch.sessions.requests import Diff
 from hutch.system.clock import wall_ms
 
@@ -39,8 +47,8 @@ STILL = b"\n"  # leading white space is valid in JSON
 JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
 
 
-class CodeStream(Response):
-    """The frames of one run, after the last one that the client has seen."""
+class _RunResponse(Response):
+    """A response about one run, which the client can request again at its location."""
 
     def __init__(self, caller: Caller, session: Session, run_id: str) -> None:
         """The route has authenticated the caller and checked that they may see the session."""
@@ -49,6 +57,10 @@ class CodeStream(Response):
         self._session = session
         self._run_id = run_id
         self.location = f"/api/code/{run_id}"
+
+
+class CodeStream(_RunResponse):
+    """The frames of one run, after the last one that the client has seen."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         allowed = await grant_watching(scope, self._caller, self._session)
@@ -69,7 +81,7 @@ class CodeStream(Response):
                         if not isinstance(update, QueuedRun) and update.seq <= start_after(last_id):
                             frames = []
                         if frames and run_frames.result.get("outcome") in WITH_DIFF:
-                            frames = await _with_diff(services, allowed.session.id, frames)
+                            frames = await _with_diff(services, allowed.session.id, allowed.reader, frames)
                         for id, frame in unseen(frames, last_id):
                             await stream.put(body_chunk(sse_frame(id, frame)))
                         if run_frames.is_over:  # also if the client claims to have seen later frames
@@ -88,19 +100,11 @@ class CodeStream(Response):
                 await stream.put(body_chunk(sse_closing(ending.reason, wall_ms()), more=False))
 
 
-class CodeResult(Response):
+class CodeResult(_RunResponse):
     """The result of one run when it has ended; until then white space, so that proxies do not time out.
 
     HTTP/1.0 has no chunked responses: there the response is sent as a whole.
     """
-
-    def __init__(self, caller: Caller, session: Session, run_id: str) -> None:
-        """The route has authenticated the caller and checked that they may see the session."""
-        super().__init__()
-        self._caller = caller
-        self._session = session
-        self._run_id = run_id
-        self.location = f"/api/code/{run_id}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         allowed = await grant_watching(scope, self._caller, self._session)
@@ -176,7 +180,7 @@ async def result(services: Services, session_id: Any, reader: Reader, run_id: st
                     pull = frame
             if run_frames.is_over:
                 if run_frames.result["outcome"] in WITH_DIFF:
-                    diff = await _diff(services, session_id) or None
+                    diff = await _diff(services, session_id, reader) or None
                 break
     return {
         "run": run_id,
@@ -207,19 +211,19 @@ async def _follow(
 
 
 async def _with_diff(
-    services: Services, session_id: Any, frames: list[tuple[int, dict[str, Any]]]
+    services: Services, session_id: Any, reader: Reader, frames: list[tuple[int, dict[str, Any]]]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Put the diff before the other frames. Its number stays unused if there is no diff."""
     first = frames[0][0] - frames[0][0] % PER_ENTRY
     pending = [(first + number, frame) for number, (_, frame) in enumerate(frames, 1)]
-    diff = await _diff(services, session_id)
+    diff = await _diff(services, session_id, reader)
     timed = {"type": "diff", "diff": diff, "timestamp": frames[0][1]["timestamp"]}
     return [(first, timed), *pending] if diff else pending
 
 
-async def _diff(services: Services, session_id: Any) -> str:
+async def _diff(services: Services, session_id: Any, reader: Reader) -> str:
     try:
-        found = await services.host.call(session_id, Diff(read_only=True))
+        found = await services.host.call(session_id, Diff(read_only=True), by=reader.user_id)
     except HutchError as error:  # the session may have been removed
         return f"(no diff: {error})"
     text = services.redactor.redact(found.patch.decode(errors="replace"))

@@ -2,6 +2,7 @@
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from hutch.gateway.stream.document_socket import DocumentSocket
 from hutch.gateway.stream.event_socket import EventSocket
 from hutch.gateway.stream.preview import PreviewPath, Previews
 from hutch.gateway.stream.sse import EventStream
@@ -20,5 +21,6 @@ def routes() -> list[BaseRoute]:
     return [
         Route(f"{SESSION}/events/stream", EventStream(), methods=["GET"]),
         WebSocketRoute(f"{SESSION}/events/socket", EventSocket()),
+        WebSocketRoute(f"{SESSION}/documents/socket", DocumentSocket()),
         WebSocketRoute(f"{SESSION}/terminals/{{terminal_id}}/socket", TerminalSocket()),
     ]

@@ -8,8 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.gateway.stream.event_frames import HEARTBEAT, parse_position, sse, sse_control, sse_opening
 from hutch.gateway.stream.follower import Follower
-from hutch.gateway.stream.stream_grant import grant_stream
-from hutch.gateway.stream.streams import (
+from hutch.gateway.stream.open_streams import (
     CLOSING,
     COMPLETED,
     DAMAGED,
@@ -19,6 +18,7 @@ from hutch.gateway.stream.streams import (
     Ending,
     streams_of,
 )
+from hutch.gateway.stream.stream_grant import grant_stream
 from hutch.sessions.interface import Update
 
 HEADERS = [

@@ -10,11 +10,12 @@ from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, TooManyRequests
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
+from hutch.flows.policies.user_action_check import RequestGuard
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
+from hutch.gateway.stream.open_streams import Stream
 from hutch.gateway.stream.stream_quota import StreamSlot, stream_quota_of
-from hutch.gateway.stream.streams import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,14 @@ class StreamGrant:
     reader: Reader
     writes: bool  # whether the caller may work in the session, or only watch
     slot: StreamSlot
+    types: bool = False  # whether it is for a terminal
 
     async def renew(self, session: Session | None = None) -> "StreamGrant":
         """The grant as of now. Refused if the caller lost access, or may see less than before."""
         caller = await self.authenticator.recheck(self.scope)
-        session, reader, writes = await _access(self.server, caller, session or self.session.id)
+        session, reader, writes = await _access(
+            self.server, caller, session or self.session.id, types=self.types
+        )
         if self.reader.owner_side and not reader.owner_side:
             raise Denied(
                 f"{caller.user.name} may see less of session {session.id} now. Open the stream again."
@@ -57,16 +61,17 @@ def grant_of(stream: Stream) -> StreamGrant:
     return stream.grant
 
 
-async def grant_stream(scope: Any, session_id: str) -> StreamGrant:
-    """Authenticate the caller, check access to the session, and take a slot of the stream quota."""
-    return await grant_stream_to(scope, await _authenticator(scope).recognise(scope), session_id)
+async def grant_stream(scope: Any, session_id: str, *, types: bool = False) -> StreamGrant:
+    """Authenticate the caller, check access to the session, and take a slot of the stream quota. `types`: the
+    stream is a terminal, in which a policy or an invitation may forbid to type."""
+    return await grant_stream_to(scope, await _authenticator(scope).recognise(scope), session_id, types=types)
 
 
-async def grant_stream_to(scope: Any, caller: Caller, session_id: str) -> StreamGrant:
+async def grant_stream_to(scope: Any, caller: Caller, session_id: str, *, types: bool = False) -> StreamGrant:
     """The same for a caller who is already authenticated."""
     caller.need("read")
-    session, reader, writes = await _access(_server(scope), caller, session_id)
-    return _new_grant(scope, caller, session, reader, writes=writes)
+    session, reader, writes = await _access(_server(scope), caller, session_id, types=types)
+    return replace(_new_grant(scope, caller, session, reader, writes=writes), types=types)
 
 
 async def grant_watching(scope: Any, caller: Caller, session: Session) -> StreamGrant:
@@ -88,9 +93,13 @@ def _authenticator(scope: Any) -> Authenticator:
     return cast(Authenticator, scope["app"].state.authenticator)
 
 
-async def _access(server: Server, caller: Caller, session: Session | str) -> tuple[Session, Reader, bool]:
+async def _access(
+    server: Server, caller: Caller, session: Session | str, *, types: bool = False
+) -> tuple[Session, Reader, bool]:
     try:
         found, writes = await allowed(server.services, caller, session, "input"), True
     except Denied:
         found, writes = await allowed(server.services, caller, session), False
+    if writes and types:
+        writes = await RequestGuard(server.services.policies).may_type(found, caller.user.id)
     return found, await reader_of(server.services, caller, found), writes

@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
-from hutch.domain.quoted_text import echo
+from hutch.domain.one_line_text_check import echo
 from hutch.gateway.stream.event_frames import (
     control_frame,
     error_frame,
@@ -23,8 +23,8 @@ from hutch.gateway.stream.event_frames import (
     parse_position,
 )
 from hutch.gateway.stream.event_socket import close, refuse, text
+from hutch.gateway.stream.open_streams import DISCONNECTED, Ending, Stream, streams_of
 from hutch.gateway.stream.stream_grant import grant_of, grant_stream
-from hutch.gateway.stream.streams import DISCONNECTED, Ending, Stream, streams_of
 from hutch.gateway.stream.terminal_writers import Mode, TerminalClient, TerminalWriters
 from hutch.gateway.stream.uvicorn_protocols import direct_channel_of
 from hutch.sessions.interface import Viewer
@@ -50,7 +50,7 @@ class TerminalSocket:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with AsyncExitStack() as stack:
             try:
-                allowed = await grant_stream(scope, scope["path_params"]["session_id"])
+                allowed = await grant_stream(scope, scope["path_params"]["session_id"], types=True)
                 query, id = QueryParams(scope["query_string"]), scope["path_params"]["terminal_id"]
                 mode = _mode(query.get("mode"))
                 host, session_id = allowed.server.host, allowed.session.id
@@ -100,6 +100,7 @@ class _Connection:
         self._renewed()
         stream.blocking_s = lambda: self._viewer.blocking_s
         stream.renewed = self._renewed
+        self._viewer.on_agent_typing(self._writers_changed.set)
         self._writers.join(self._client, mode)
         if self._direct:
             self._direct.on_message = self._handle_immediately
@@ -233,7 +234,8 @@ class _Connection:
             await self._writers_changed.wait()
             self._writers_changed.clear()
             writers, holder = self._writers, self._writers.holder
-            frame = {"mode": writers.mode, "name": holder.name if holder else None}
+            frame: dict[str, Any] = {"mode": writers.mode, "name": holder.name if holder else None}
+            frame["agent"] = self._viewer.agent_types
             await self._stream.put(
                 text(control_frame("writer", **frame, you=writers.may_write(self._client)))
             )

@@ -80,7 +80,7 @@ def refusal(address: Address, also_allow: Sequence[Network] = ()) -> str | None:
 
 
 def is_own(address: Address) -> bool:
-    """Whether the kernel would deliver to this machine: then the source is that same address.
+    """True if the kernel would deliver to this machine: then the source is that same address.
 
     Connecting a datagram socket sends nothing; it only queries the routing table, which knows every
     current interface, aliases and whole local ranges.

@@ -13,12 +13,15 @@ from ipaddress import ip_address, ip_network
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.jail.egress.allow_list import AllowList, Pattern, parse_allow_list
-from hutch.jail.egress.attempt import EgressLimits
 from hutch.jail.egress.blocked_addresses import Address, Network, parse_networks, refusal
+from hutch.jail.egress.egress_attempt import EgressLimits
 from hutch.jail.egress.host_normalization import as_address, join_authority
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host name, as text; OSError when there are none."""
+
+Admit = Callable[[str, int], Awaitable[None]]
+"""Refuses a host and port for reasons that may change while the jail is open."""
 
 CHECK = "Check its spelling, or this machine's DNS."
 MAX_ADDRESSES = 8  # of a name; others are not tried
@@ -40,8 +43,11 @@ class HostChecker:
     also_allow: tuple[Network, ...]
     resolve: Resolve
     limits: EgressLimits
+    admit: Admit | None = None
 
     async def check(self, host: str, port: int) -> Route:
+        if self.admit is not None:
+            await self.admit(host, port)
         pattern = self.allow.find(host, port)
         authority = join_authority(host, None if port in (80, 443) else port)
         if not pattern:
@@ -96,13 +102,22 @@ def _exempt(address: Address) -> str:
 
 
 def resolver(threads: ThreadPoolExecutor) -> Resolve:
-    """The host's own resolver, on separate threads: slow names must not occupy those of Hutch itself."""
+    """The host's own resolver, on separate threads: slow names must not occupy those of Hutch itself.
+
+    Requests for the same name at the same time share one lookup: package managers open dozens of connections.
+    """
+    pending: dict[str, asyncio.Future[list[str]]] = {}
+
+    def find_addresses(host: str) -> list[str]:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 
     async def resolve(host: str, port: int) -> Sequence[str]:
-        found = await asyncio.get_running_loop().run_in_executor(
-            threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        )
-        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+        lookup = pending.get(host)
+        if lookup is None:
+            lookup = pending[host] = asyncio.get_running_loop().run_in_executor(threads, find_addresses, host)
+            lookup.add_done_callback(lambda _: pending.pop(host))
+        return await asyncio.shield(lookup)  # a client that gives up does not end it for the others
 
     return resolve
 

@@ -10,17 +10,18 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import structlog
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress.allow_list import parse_allow_list
-from hutch.jail.egress.attempt import EgressLimits, Report
 from hutch.jail.egress.blocked_addresses import parse_networks
-from hutch.jail.egress.exchange import Exchange
-from hutch.jail.egress.host_checker import HostChecker, Resolve, resolver
+from hutch.jail.egress.connection_streams import open_side
+from hutch.jail.egress.egress_attempt import EgressLimits, Report
+from hutch.jail.egress.host_checker import Admit, HostChecker, Resolve, resolver
 from hutch.jail.egress.listener import Acceptor
-from hutch.jail.egress.streams import open_side
+from hutch.jail.egress.proxied_request_handler import Exchange
 
 _RESOLVER_THREADS = 4
 
@@ -46,6 +47,16 @@ class Egress:
 
     def environment(self) -> dict[str, str]:
         return environment(self.port, refuses_all=not self._checker.allow.patterns)
+
+    async def change(self, allow: Sequence[str]) -> None:
+        """Allow these hosts from now on. If one is no longer allowed, all open connections are cut."""
+        before, now = self._checker.allow, parse_allow_list(allow)
+        self._checker = replace(self._checker, allow=now)
+        if not all(now.covers(pattern) for pattern in before.patterns):
+            cut = list(self._exchanges)
+            for exchange in cut:
+                exchange.cancel()
+            await asyncio.gather(*cut, return_exceptions=True)
 
     async def close(self) -> None:
         """Stop immediately: no new connections, and open ones are cut."""
@@ -90,17 +101,20 @@ async def serve_egress(
     resolve: Resolve | None = None,
     also_allow_networks: Sequence[str] = (),
     limits: EgressLimits | None = None,
+    admit: Admit | None = None,
 ) -> AsyncIterator[Egress]:
     """Serve a listening TCP socket, which is closed in the end, as a proxy to the allowed hosts.
 
     `report` is called in the event loop for every attempt, allowed or denied, and must not block.
-    `also_allow_networks` is the operator's: private networks that allowed names may resolve to.
+    `also_allow_networks` is the operator's: private networks that allowed names may resolve to. `admit` is
+    called for every attempt, and raises to refuse it.
     """
     with listener:
         _check_listener(listener)
         allow_list, networks = parse_allow_list(allow), parse_networks(also_allow_networks)
         threads = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="egress-resolve")
-        checker = HostChecker(allow_list, networks, resolve or resolver(threads), limits or EgressLimits())
+        resolve = resolve or resolver(threads)
+        checker = HostChecker(allow_list, networks, resolve, limits or EgressLimits(), admit)
         egress = Egress(listener, checker, report)
         try:
             yield egress

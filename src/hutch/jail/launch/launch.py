@@ -26,9 +26,9 @@ from hutch.jail.launch import seccomp
 from hutch.jail.launch.idmapped_mount import idmapped, in_mount_namespace
 from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity
 from hutch.jail.launch.visible_system import this_system
-from hutch.jail.location import JailLocation, Namespaces
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
-from hutch.jail.shell_marks import shell_files
+from hutch.jail.shell_prompt_marks import shell_files
+from hutch.jail.work_directory import JailLocation, Namespaces
 
 SETPRIV = "/usr/bin/setpriv"
 NSENTER = "/usr/bin/nsenter"
@@ -53,6 +53,14 @@ class Launched:
     work: socket.socket
     process: "subprocess.Popen[bytes]"
     stderr_fd: int
+
+    def read_error(self) -> str:
+        """The last line that bubblewrap has printed; empty if there is none."""
+        try:
+            lines = os.read(self.stderr_fd, 65536).decode(errors="replace").strip().splitlines()
+        except BlockingIOError:
+            return ""
+        return lines[-1] if lines else ""
 
     def discard(self) -> None:
         """End a warden that is not needed any more."""
@@ -111,7 +119,7 @@ def _launch(
             seccomp_fd=filter_fd,
             beside=list(zip(map(str, visible[1:]), map(str, location.beside), strict=True)),
         )
-        options_fd = _memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
+        options_fd = _memory_file(stack, b"".join(os.fsencode(word) + b"\0" for word in options))
         return _start(
             [*prefix, path, "--args", str(options_fd), "--", WARDEN_PROGRAM, "-I", "-S", WARDEN],
             [str(policy.limits.processes), f"{rlimits} {fixed_rlimits(policy.limits.open_files)}", "jailed"],

@@ -38,7 +38,7 @@ class Teardown:
             pass
 
     async def wait(self, max_s: float, *, warden_pid: int) -> bool:
-        """Whether all have ended within that time. `warden_pid` is 0 where there are none to kill."""
+        """True if all have ended within that time. `warden_pid` is 0 where there are none to kill."""
         deadline = self._loop.time() + max_s
         round_s = min(KERNEL_WAIT_S, max_s)
         while not await self._wait_gone(round_s):

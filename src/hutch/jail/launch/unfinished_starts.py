@@ -40,7 +40,7 @@ def _end(pid: int) -> bool:
 
 
 def _is_orphan(directory: Path) -> bool:
-    """Whether a bubblewrap of ours started this process and has ended. Its pid was the id of the session."""
+    """True if a bubblewrap of ours started this process and has ended. Its pid was the id of the session."""
     if os.geteuid() not in (0, directory.stat().st_uid):
         return False
     words = b"\0".join(word.encode() for word in ("", WARDEN_PROGRAM, "-I", "-S", WARDEN, ""))

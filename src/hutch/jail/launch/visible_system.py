@@ -104,7 +104,7 @@ def _python(root: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _public(path: Path) -> bool:
-    """Whether any user can read `path`: under root, a jail runs as another user."""
+    """True if any user can read `path`: under root, a jail runs as another user."""
     if os.geteuid() != 0:
         return True
     return all(parent.stat().st_mode & 0o001 for parent in path.parents) and bool(path.stat().st_mode & 0o005)

@@ -5,16 +5,15 @@ One file without imports of Hutch's own, copied into the jail and run by the sys
 host opens the pipes and passes their ends, so output never goes through the warden.
 
 Every command gets a *reaper*: a fork of the warden that is a child subreaper and the command's
-parent. Whatever the command starts, however often it forks, detaches or clears its environment,
-stays below its reaper, because the kernel hands every orphan to the nearest subreaper above it. The
+parent. All descendants of the command, however often they fork, detach or clear their environment,
+stay below its reaper, because the kernel hands every orphan to the nearest subreaper above it. The
 reaper reports on a pipe of its own and closes it when the last descendant has ended, so end of file
 there means that nothing is left. Then it takes the next command.
 
-A reaper runs at the command's uid and can be killed by it. Then its orphans become children of the
-warden, which no process inside can kill; the warden kills every child that is not a reaper. A tree
-that forks faster than it can be listed is killed with kill(-1), which no fork outruns, and which
-also kills the jail's other commands. Reapers and warden are not dumpable: no process inside can
-trace them or read their memory.
+A reaper runs at the command's uid and can be killed by it. Then its orphans become children of the warden,
+which no process inside can kill; the warden kills every child that is not a reaper. A tree that forks faster
+than it can be listed is killed with kill(-1), which no fork outruns, and which also kills the jail's other
+commands. Reapers and warden are not dumpable: no process inside can trace them or read their memory.
 """
 
 # ruff: noqa: PTH123, PTH208 (pathlib would take most of the start-up time)
@@ -328,7 +327,9 @@ def begin(command: bytes, limits: bytes, status: int, fds: list[int]) -> int:
         limit(limits)
         step = b"exec"
         argv, env = rest[: int(words)], dict(pair.split(b"=", 1) for pair in rest[int(words) :])
-        pid = start(argv, env, stdio(dict(zip(kinds.decode(), fds)), terminal))  # noqa: B905 (Python 3.9)
+        pipes = dict(zip(kinds.decode(), fds))  # noqa: B905 (Python 3.9)
+        gate = pipes.pop("g", -1)  # the host limits our memory first
+        pid = start(argv, env, stdio(pipes, terminal)) if gate < 0 or os.read(gate, 1) else 0
         attempt(os.write, status, b"started %d\n" % pid)
         return pid
     except OSError as error:

@@ -290,7 +290,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def is_tcp(fd: int) -> bool:
-    """Whether a descriptor is a TCP socket, whatever the sender says."""
+    """True if a descriptor is a TCP socket, whatever the sender says."""
     if not stat.S_ISSOCK(os.fstat(fd).st_mode):
         return False
     sock = socket.socket(fileno=fd)

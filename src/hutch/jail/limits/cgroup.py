@@ -16,20 +16,25 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hutch.jail.pid_stamped_names import is_left_over, own_mark
 from hutch.jail.policy import Limits
-from hutch.jail.process_owned_names import is_left_over, own_mark
 
 PREFIX = "hutch"
 LEAF = "hutch-self"  # for this process in version 2: a group whose children have limits has no processes
 NEEDED = frozenset({"memory", "pids"})
 PERIOD_US = 100_000
+UNLIMITED = {1: {"cpu.cfs_quota_us": "-1"}, 2: {"cpu.max": f"max {PERIOD_US}"}}  # by version
 DEFAULT_WEIGHT = {1: 1024, 2: 100}  # an ordinary program's, by version
 SERVER_WEIGHT_FACTOR = 16  # a server's weight, in ordinary programs
+EVENTS_FILE = {1: "memory.oom_control", 2: "memory.events"}  # in version 1 without the groups below
 WEIGHT_FILE = {1: "cpu.shares", 2: "cpu.weight"}
 OUR_PROCESSES = 2  # bubblewrap's outer process and the warden
+CHARGED_AT_ONCE_BYTES = 1024**2  # by far more than the kernel charges in one step
+MAX_MOVES = 100  # of all processes of a group
 REMOVE_TIMEOUT_S = 10.0  # killed processes of a starved jail may take long to end
 
 _numbers = itertools.count()
@@ -44,17 +49,45 @@ class ParentGroups:
     directories: Mapping[str, Path]  # controller: our own group
 
 
+@dataclass(frozen=True, slots=True)
+class CommandGroup:
+    """A group below the jail's, for a command with less memory."""
+
+    directory: Path
+    memory_bytes: int
+    version: int
+
+    def kills(self) -> int:
+        """How many of its processes the kernel has killed because the memory of any group ran out."""
+        return _counter_in(_read(self.directory / EVENTS_FILE[self.version]), "oom_kill")
+
+    def own_kills(self) -> int:
+        """The same, if the limit was that of the command and not that of the jail."""
+        if self.version == 1:
+            # Some kernels do not count failures.
+            peak = int(_read(self.directory / "memory.max_usage_in_bytes") or 0)
+            is_own = peak > self.memory_bytes - CHARGED_AT_ONCE_BYTES
+        else:
+            is_own = _counter_in(_read(self.directory / EVENTS_FILE[2]), "oom") > 0
+        return self.kills() if is_own else 0
+
+
 class Cgroup:
     """The group of one jail."""
 
     def __init__(self, version: int, directories: Mapping[str, Path]) -> None:
+        self._version = version
         self._directories = directories
-        events = "memory.oom_control" if version == 1 else "memory.events"
-        self._memory = os.open(directories["memory"] / events, os.O_RDONLY | os.O_CLOEXEC)
+        self.limits_cpus = "cpu" in directories and all(
+            (directories["cpu"] / name).exists() for name in UNLIMITED[version]
+        )
+        self._memory = os.open(directories["memory"] / EVENTS_FILE[version], os.O_RDONLY | os.O_CLOEXEC)
         self._pids = os.open(directories["pids"] / "pids.events", os.O_RDONLY | os.O_CLOEXEC)
         usage = "memory.usage_in_bytes" if version == 1 else "memory.current"
         self._usage = os.open(directories["memory"] / usage, os.O_RDONLY | os.O_CLOEXEC)
         self._tcp = directories["memory"] / "memory.kmem.tcp.usage_in_bytes"  # in version 1 only
+        self._commands: dict[int, CommandGroup] = {}  # by the pid inside of their reapers
+        self._forgotten = 0  # kills to add to the jail's counter, from groups that were removed
         self._removing = threading.Lock()  # other threads may read counters while the jail closes
         self._final: dict[bytes, int] | None = None  # the counters, once the group is removed
 
@@ -63,9 +96,87 @@ class Cgroup:
             for pid in pids:
                 (directory / "cgroup.procs").write_text(str(pid))
 
+    def change(self, limits: Limits) -> bool:
+        """Set other limits. False if the jail uses more memory than the new limit, and cannot be made to use
+        less (version 1 only): then its memory limit stays."""
+        values = settings(self._version, limits)
+        values["cpu"] = UNLIMITED[self._version] | values["cpu"]
+        with self._removing:
+            if self._final is not None:
+                return True
+            is_set = all(self._write(name, values[name]) for name in ("pids", "cpu"))
+            return self._set_memory(values["memory"]) and is_set
+
+    def _set_memory(self, values: Mapping[str, str]) -> bool:
+        """In version 1 the limit with swap is never the lower one, so the order depends on the direction."""
+        if self._write("memory", values):
+            return True
+        return self._write("memory", dict(reversed(list(values.items()))))
+
+    def _write(self, controller: str, values: Mapping[str, str]) -> bool:
+        try:
+            for key, value in values.items():
+                file = self._directories.get(controller, Path()) / key
+                if controller in self._directories and file.exists():
+                    file.write_text(value)
+        except OSError:
+            return False
+        return True
+
+    def limit_command(self, reaper: int, pid: int, memory_bytes: int) -> bool:
+        """Move a reaper (its pid inside, and on the host) to a group of its own, before its command starts.
+        False if that is not possible. The groups of commands that have ended are removed."""
+        memory = self._directories["memory"]
+        directory = memory / f"command.{next(_numbers)}"
+        with self._removing:
+            if self._final is not None or _read(memory / "memory.use_hierarchy").strip() == "0":
+                return False
+            self._forget_ended()
+            try:
+                if self._version == 2:
+                    delegate(memory, frozenset({"memory"}))
+                directory.mkdir()
+                for key, value in _memory_settings(self._version, memory_bytes).items():
+                    if (directory / key).exists():
+                        (directory / key).write_text(value)
+                (directory / "cgroup.procs").write_text(str(pid))
+            except OSError:
+                remove(directory, timeout_s=0)
+                return False
+            self._commands[reaper] = CommandGroup(directory, memory_bytes, self._version)
+        return True
+
+    def _forget_ended(self) -> None:
+        for reaper, group in list(self._commands.items()):
+            kills = self._kills_for_jail(group)
+            remove(group.directory, timeout_s=0)
+            if not group.directory.exists():
+                self._forgotten += kills
+                del self._commands[reaper]
+
+    def command_kills(self) -> dict[int, tuple[int, int]]:
+        """For each command with a limit of its own: the limit, and how many of its processes the kernel has
+        killed because of it."""
+        with self._removing:
+            return {
+                reaper: (group.memory_bytes, group.own_kills()) for reaper, group in self._commands.items()
+            }
+
     def kills(self) -> int:
-        """How many processes the kernel has killed because memory ran out."""
-        return self._count(self._memory, b"oom_kill")
+        """How many processes the kernel has killed because the memory of the jail ran out."""
+        with self._removing:
+            if self._final is not None:
+                return self._final[b"oom_kill"]
+            return self._jail_kills()
+
+    def _jail_kills(self) -> int:
+        below = sum(map(self._kills_for_jail, self._commands.values()))
+        return _counter(self._memory, b"oom_kill") + self._forgotten + below
+
+    def _kills_for_jail(self, group: CommandGroup) -> int:
+        """The number to add to the jail's own counter: version 1 counts each group alone, version 2 counts
+        those below, too."""
+        return group.kills() - group.own_kills() if self._version == 1 else -group.own_kills()
 
     def used_bytes(self) -> int:
         """All memory that the limit covers, including cached files; 0 after the group was removed."""
@@ -87,14 +198,17 @@ class Cgroup:
         """Remove the groups. Their processes have been killed and may take a moment to end."""
         with self._removing:
             self._final = {
-                b"oom_kill": _counter(self._memory, b"oom_kill"),
+                b"oom_kill": self._jail_kills(),
                 b"max": _counter(self._pids, b"max"),
             }
             os.close(self._memory)
             os.close(self._pids)
             os.close(self._usage)
+            self._commands = {}
+        for below in self._directories["memory"].glob("*/"):
+            remove(below, timeout_s=REMOVE_TIMEOUT_S)
         for directory in set(self._directories.values()):
-            _remove(directory, timeout_s=REMOVE_TIMEOUT_S)
+            remove(directory, timeout_s=REMOVE_TIMEOUT_S)
 
 
 def find_parent_groups(root: Path = Path("/")) -> ParentGroups | None:
@@ -114,7 +228,8 @@ def find_parent_groups(root: Path = Path("/")) -> ParentGroups | None:
             if inside.startswith("..") or not group_path.is_dir():
                 continue
             if kind == "cgroup2" and number == "0":
-                version2 = group_path
+                # A process of ours moved the shell that started this one: make groups beside the leaf.
+                version2 = group_path.parent if group_path.name == LEAF and inside != "." else group_path
             elif kind == "cgroup" and controllers:
                 for name in set(controllers.split(",")) & set(options.split(",")):
                     version1[name] = group_path
@@ -134,13 +249,18 @@ def find_parent_groups(root: Path = Path("/")) -> ParentGroups | None:
     return None
 
 
+def can_limit_cpus(parents: ParentGroups) -> bool:
+    own = parents.directories.get("cpu")
+    return own is not None and (parents.version == 1 or "cpu" in _read(own / "cgroup.controllers").split())
+
+
 def make(parents: ParentGroups, limits: Limits) -> Cgroup | None:
     """Make a group with the jail's limits; None when the kernel refuses."""
     name = f"{PREFIX}.{own_mark()}.{next(_numbers)}"
     directories = {controller: path / name for controller, path in parents.directories.items()}
     try:
         if parents.version == 2:
-            _delegate(parents.directories["memory"])
+            delegate(parents.directories["memory"])
         for directory in set(directories.values()):
             directory.mkdir()
         for controller, values in settings(parents.version, limits).items():
@@ -150,7 +270,7 @@ def make(parents: ParentGroups, limits: Limits) -> Cgroup | None:
         return Cgroup(parents.version, directories)
     except OSError:
         for directory in set(directories.values()):
-            _remove(directory, timeout_s=0)
+            remove(directory, timeout_s=0)
         return None
 
 
@@ -165,7 +285,7 @@ def prefer_self(parents: ParentGroups) -> Path | None:
         return None
     try:
         if parents.version == 2:
-            _delegate(own)
+            delegate(own)
             group = own / LEAF
         else:
             group = own / f"{PREFIX}.{own_mark()}.self"
@@ -185,7 +305,7 @@ def stop_preferring(parents: ParentGroups, group: Path) -> None:
             (group / WEIGHT_FILE[2]).write_text(str(DEFAULT_WEIGHT[2]))
         else:
             (group.parent / "cgroup.procs").write_text(str(os.getpid()))
-            _remove(group, timeout_s=0)
+            remove(group, timeout_s=0)
     except OSError:
         return  # the next start removes it
 
@@ -196,36 +316,53 @@ def sweep(parents: ParentGroups) -> None:
         for directory in parent.glob(f"{PREFIX}.*"):
             mark = directory.name.removeprefix(f"{PREFIX}.").rpartition(".")[0]
             if is_left_over(mark):
-                _remove(directory, timeout_s=0)
+                remove(directory, timeout_s=0)
 
 
 def settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
     """The values to write to the files of a jail's group, by controller."""
-    memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.processes + OUR_PROCESSES)}
+    memory, pids = (
+        _memory_settings(version, limits.memory_bytes),
+        {"pids.max": str(limits.processes + OUR_PROCESSES)},
+    )
     quota = None if limits.cpus is None else str(int(limits.cpus * PERIOD_US))
     weight = {WEIGHT_FILE[version]: str(DEFAULT_WEIGHT[version])}
     if version == 2:
         cpu = weight | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
-        return {"memory": {"memory.max": memory, "memory.swap.max": "0"}, "pids": pids, "cpu": cpu}
+        return {"memory": memory, "pids": pids, "cpu": cpu}
     cpu = weight | ({} if quota is None else {"cpu.cfs_quota_us": quota})
-    own = {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
-    tcp = {"memory.kmem.tcp.limit_in_bytes": memory}  # not enforced, but without it the kernel does not count
-    return {"memory": own | tcp, "pids": pids, "cpu": cpu}
+    # Not enforced, but without it the kernel does not count.
+    tcp = {"memory.kmem.tcp.limit_in_bytes": str(limits.memory_bytes)}
+    return {"memory": memory | tcp, "pids": pids, "cpu": cpu}
 
 
-def _delegate(own: Path) -> None:
-    """Allow groups below ours to have limits; for that, ours must contain no process."""
-    controllers_needed = NEEDED | ({"cpu"} & set(_read(own / "cgroup.controllers").split()))
+def _memory_settings(version: int, memory_bytes: int) -> dict[str, str]:
+    if version == 2:
+        return {"memory.max": str(memory_bytes), "memory.swap.max": "0"}
+    return {"memory.limit_in_bytes": str(memory_bytes), "memory.memsw.limit_in_bytes": str(memory_bytes)}
+
+
+def delegate(own: Path, needed: frozenset[str] = NEEDED | {"cpu"}) -> None:
+    """Allow groups below this one to have limits; for that, it must contain no process."""
+    controllers_needed = needed & (NEEDED | set(_read(own / "cgroup.controllers").split()))
     if set(_read(own / "cgroup.subtree_control").split()) >= controllers_needed:
         return
     leaf = own / LEAF
     leaf.mkdir(exist_ok=True)
-    for pid in _read(own / "cgroup.procs").split():
-        (leaf / "cgroup.procs").write_text(pid)
-    (own / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(controllers_needed)))
+    enabled = " ".join(f"+{name}" for name in sorted(controllers_needed))
+    for attempt in itertools.count(1):  # processes in the group may start others meanwhile
+        for pid in _read(own / "cgroup.procs").split():
+            with suppress(ProcessLookupError):  # it has ended
+                (leaf / "cgroup.procs").write_text(pid)
+        try:
+            (own / "cgroup.subtree_control").write_text(enabled)
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or attempt == MAX_MOVES:
+                raise
 
 
-def _remove(directory: Path, *, timeout_s: float) -> None:
+def remove(directory: Path, *, timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -242,8 +379,12 @@ def _is_writable(directory: Path) -> bool:
 
 
 def _counter(fd: int, name: bytes) -> int:
-    for line in os.pread(fd, 4096, 0).splitlines():
-        key, _, value = line.partition(b" ")
+    return _counter_in(os.pread(fd, 4096, 0).decode(), name.decode())
+
+
+def _counter_in(text: str, name: str) -> int:
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
         if key == name:
             return int(value)
     return 0

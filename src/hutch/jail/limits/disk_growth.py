@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
-MAX_DEPTH = 200  # a deeper tree counts as over any limit; no project needs one
+MAX_DEPTH = 200  # a limit of its own: deeper files are not measured; no project needs them
 WALK_INTERVAL_S = 1.0  # between walks without a reason: space freed by others hides growth
 STEADY_INTERVAL_S = 5.0  # between walks during which nothing changed
 CONFIRM_ATTEMPTS, CONFIRM_DELAY_S = 5, 0.02  # checks of a condition that may be temporary
@@ -36,7 +36,7 @@ class Measure:
 
     bytes: int
     files: int
-    whole: bool  # False when some directory could not be read
+    whole: bool  # False when some directory could not be read, or lies too deep
     too_deep: bool
     steady: bool  # False when a file changed before the walk reached it
     linked_outside: int = 0  # files with more names than were found, if requested
@@ -70,7 +70,7 @@ def measure(directory: int, *, links: bool = False) -> Measure:
                         missing[key] = missing.get(key, found.st_nlink) - 1
                     continue
                 if len(stack) > MAX_DEPTH:
-                    too_deep = True
+                    too_deep, whole = True, False
                     continue
                 parent = fds[-1] if fds else directory
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -119,6 +119,16 @@ class Growth:
         self._cost_s = 0.0
         self.linked_outside = 0  # files that also had names outside at the start
         self.is_outdated = False  # whether the last walk may have missed files
+        self.is_too_deep = False  # whether the last walk found directories deeper than MAX_DEPTH
+
+    def change(self, *, max_bytes: int, max_files: int) -> None:
+        """Apply other limits from the next walk on."""
+        self._max_bytes, self._max_files = max_bytes, max_files
+
+    @property
+    def last_grown(self) -> tuple[int, int]:
+        """Bytes and files as of the last walk."""
+        return self._grown
 
     def grown(self) -> tuple[int, int]:
         """Bytes and files by which the directory has grown, as far as known. Walks only when necessary."""
@@ -129,7 +139,7 @@ class Growth:
             return self._grown
         since_s = time.monotonic() - self._walked
         is_due = since_s > max(WALK_INTERVAL_S, PAUSE_FACTOR * self._cost_s)
-        is_urgent = self._is_filling() and since_s > min(WALK_INTERVAL_S, PAUSE_FACTOR * self._cost_s)
+        is_urgent = self.is_filling() and since_s > min(WALK_INTERVAL_S, PAUSE_FACTOR * self._cost_s)
         self.is_outdated = not (is_due or is_urgent)
         return self._grown if self.is_outdated else self.measured()
 
@@ -153,8 +163,7 @@ class Growth:
             unexplained > self._max_bytes and (not seen.steady or (hidden.maybe_more and self._is_hiding()))
         ):
             grown = max(grown, unexplained)
-        if seen.too_deep:
-            grown = max(grown, self._max_bytes + 1)
+        self.is_too_deep = seen.too_deep
         self._grown, self._cost_s = (grown, seen.files - base.files), time.thread_time() - began_s
         return self._grown
 
@@ -173,7 +182,7 @@ class Growth:
         return seen, hidden
 
     def _is_hiding(self) -> bool:
-        """Whether some process can never be inspected. A starting command cannot be inspected for a moment
+        """True if some process can never be inspected. A starting command cannot be inspected for a moment
         either, and is not to blame for what others write to the same disk."""
         for _ in range(CONFIRM_ATTEMPTS):
             time.sleep(CONFIRM_DELAY_S)
@@ -181,8 +190,8 @@ class Growth:
                 return False
         return True
 
-    def _is_filling(self) -> bool:
-        """Whether the file system has filled up by enough to matter, or the limit was already exceeded."""
+    def is_filling(self) -> bool:
+        """True if the file system has filled up by enough to matter, or the limit was already exceeded."""
         remaining = self._max_bytes - self._grown[0]
         filled = _used_bytes(self._directory) - self._used_bytes
         made = _used_inodes(self._directory) - self._used_inodes

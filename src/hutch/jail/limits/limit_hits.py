@@ -5,6 +5,7 @@ only if its own command hit it. If the watcher saw whose processes hit the limit
 decides. Otherwise the command must have been alone in the jail, or have failed.
 """
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from hutch.jail.interface import Exit, LimitHit
 from hutch.jail.policy import GIB, KIB, MIB, Limits
 
 SIGXCPU, SIGXFSZ = 24, 25
+MEMBERS_TIMEOUT = "members.command_timeout_s"
 TICK_S = 0.01  # the kernel rounds starts down to this
 
 
@@ -38,7 +40,7 @@ class Suspect:
     is_lost: bool = False  # the shell ended with its command; its process is older than the command
 
     def hit(self, cause: Cause) -> bool:
-        """Whether this command hit the limit."""
+        """True if this command hit the limit."""
         if not cause.reapers:
             return self.was_alone or self.has_failed
         is_older = cause.started_at is not None and cause.started_at < self.began_at - TICK_S
@@ -75,9 +77,19 @@ def hit_by_signal(ended: Exit, limits: Limits) -> LimitHit | None:
     signal as 128 and more, but any program can exit with that."""
     if ended.signal == SIGXFSZ:
         return LimitHit("file_bytes", size(limits.file_bytes))
-    if ended.signal == SIGXCPU and limits.cpu_s is not None:
-        return LimitHit("cpu_s", f"{limits.cpu_s} s")
+    if ended.signal == SIGXCPU and limits.cpu_time_s is not None:
+        return LimitHit("cpu_time_s", f"{limits.cpu_time_s} s")
     return None
+
+
+def capped_timeout(asked_s: float, limits: Limits) -> tuple[float, LimitHit]:
+    """The timeout of a command that asks for this one, and the limit that it is: its own, or a lower one of
+    the jail or of members."""
+    own = (asked_s, "command_timeout_s")
+    total = (limits.command_total_s, "command_total_s")
+    cap = (limits.max_command_timeout_s or math.inf, MEMBERS_TIMEOUT)
+    timeout_s, name = min(cap, own, total, key=lambda each: each[0])  # the first of equal ones
+    return timeout_s, LimitHit(name, f"{timeout_s:g} s")
 
 
 def size(count: int) -> str:
@@ -86,3 +98,12 @@ def size(count: int) -> str:
         if count >= unit:
             return f"{count / unit:.4g} {name}"
     return f"{count} bytes"
+
+
+def tmpfs_hit(name: str, size_bytes: int, limits: Limits) -> LimitHit:
+    """The limit of a tmpfs of this size, with the size that was set if `memory_bytes` has reduced it."""
+    as_set = dict(limits.tmpfs_as_set).get(name, 0)
+    if as_set <= size_bytes:
+        return LimitHit(name, size(size_bytes))
+    reason = f"instead of {size(as_set)} because of memory_bytes {size(limits.memory_bytes)}"
+    return LimitHit(name, f"{size(size_bytes)} {reason}", raise_by="memory_bytes")

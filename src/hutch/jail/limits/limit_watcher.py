@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
-from hutch.jail.limits.inspection import Inspector
+from hutch.jail.interface import LimitHit
+from hutch.jail.limits.limit_inspection import Inspector
+from hutch.jail.policy import Limits
 
 POLL_INTERVAL_S = 0.2
 CLOSE_POLL_INTERVAL_S = 0.05  # at first, and while memory grows or is more than half used
@@ -51,6 +53,8 @@ class Watch:
         self._settling = asyncio.Lock()
         self._waking: asyncio.Future[bool] | None = None
         self._thread_work: asyncio.Future[Any] | None = None
+        self._working: set[asyncio.Future[Any]] = set()
+        self._is_stopped = False
         self._running = 0
         self._is_stale = False  # a command ended during an inspection, which may still blame another for it
         self._has_started = False  # whether the initial size of the workspace was measured
@@ -94,18 +98,37 @@ class Watch:
         else:
             self._busy.clear()
 
+    def change(self, limits: Limits) -> None:
+        """Apply other limits from now on."""
+        self._max_bytes = limits.memory_bytes
+        self.inspector.change(limits)
+        self.inspect_soon()
+
     def inspect_soon(self) -> None:
         """Inspect soon, because a command is about to run."""
         if self._waking is not None:
             _resolve(self._waking, True)
 
+    async def note_growth(self, reaper: int) -> LimitHit | None:
+        """Note a limit of the workspace that the command of a reaper has exceeded, which has just ended.
+        Measures only if the file system has become much fuller."""
+        if self._is_stopped or not self.inspector.growth.is_filling():
+            return None
+        return await self._run_in_thread(lambda: self.inspector.note_growth(reaper))
+
     async def stop(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        if self._thread_work is None or self._thread_work.done():
+        self._is_stopped = True  # from here on the last work closes the inspector
+        if not self._working:
             self.inspector.close()
-        else:  # a walk may take long, and needs its descriptors until then
-            self._thread_work.add_done_callback(lambda _: self.inspector.close())
+
+    def _end_work(self, future: "asyncio.Future[Any]") -> None:
+        self._working.discard(future)
+        if (
+            self._is_stopped and not self._working
+        ):  # a walk may take long, and needs its descriptors until then
+            self.inspector.close()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Kill everything in the jail when the watcher itself failed: nothing may run unwatched."""
@@ -148,7 +171,7 @@ class Watch:
                     ending = self.inspector.reapers_to_end
                     if not ending or not await self._end_commands(ending):
                         if ending:
-                            self.inspector.note_memory_hit()
+                            self.inspector.note_cleared()
                         await self._clear()
                         await self._run_in_thread(self.inspector.record_leftovers)
                 except HutchError:
@@ -159,6 +182,8 @@ class Watch:
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(_threads, work)
         self._thread_work = future
+        self._working.add(future)
+        future.add_done_callback(self._end_work)
         future.add_done_callback(self._unset_stale)  # after any work: the next inspection may be far off
         return await asyncio.shield(future)
 

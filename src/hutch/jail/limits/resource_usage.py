@@ -152,7 +152,7 @@ def _subtract_shared_pages(uses: Sequence[_MemoryUse], *, max_bytes: int) -> Non
 
 
 def _is_runnable(thread: threading.Thread) -> bool:
-    """Whether one of our threads runs or waits for a processor, and not for another process."""
+    """True if one of our threads runs or waits for a processor, and not for another process."""
     return b") R " in read(f"/proc/self/task/{thread.native_id}/stat")
 
 

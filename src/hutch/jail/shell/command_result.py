@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from hutch.jail.interface import LimitHit, StreamName
-from hutch.jail.output_buffer import CONTEXT_BYTES, NO_OUTPUT, StreamOutput
+from hutch.jail.output_buffer import NO_OUTPUT, StreamOutput
 
 # Why a shell has ended, where more is known than that.
 REPLACED = "the command replaced it"
 KILLED = "it was killed"
 EXITED = "it ended by itself"
 SIGNALLED = "a signal ended it"
+SILENT = "it no longer reported the end of a command"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Result:
     restarted: bool = False  # the next command gets a new shell: same directory and exported variables
     note: str = ""  # the reason, for people and models
     running: bool = False  # it continues in the background
-    id: str | None = None  # of the background command
+    id: str | None = None  # of the background command, or of what it left running and may still print
 
     @property
     def stdout_bytes(self) -> bytes:
@@ -61,19 +62,7 @@ class Result:
         return self.stderr_bytes.decode(errors="replace")
 
 
-@dataclass(frozen=True, slots=True)
-class LostOutput:
-    """Output that was dropped."""
-
-    total_bytes: int = 0
-    end: bytes = b""  # its last bytes: never displayed, but needed to redact what follows
-
-    def extended(self, data: bytes) -> "LostOutput":
-        return LostOutput(self.total_bytes + len(data), (self.end + data)[-CONTEXT_BYTES:])
-
-
-OnLostOutput = Callable[[StreamName, LostOutput], None]
-OnEnd = Callable[[], None]
+OnEnd = Callable[[str | None], None]  # with the id of later output; None when there will be none
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +117,18 @@ class JobsDetached:
     """For the audit: a command has ended, or is about to, and left processes running."""
 
     shell: str
+    command: str = ""
+    by: str = ""
+    id: str | None = None  # of their output, if they may print
 
 
 @dataclass(frozen=True, slots=True)
 class JobsEnded:
-    """For the audit: no process that commands had left is running any more."""
+    """For the audit: no process that commands had left is running any more, or with an `id`: none of one
+    command can print any more."""
 
     shell: str
+    id: str | None = None
 
 
 ShellEvent = CommandStarted | CommandYielded | CommandEnded | JobsDetached | JobsEnded

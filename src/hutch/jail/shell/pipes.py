@@ -2,7 +2,7 @@
 
 Text for a shell is written immediately as far as it fits, and the rest as the shell
 reads on. The two output pipes are read as they fill, unless their consumer has paused
-them.
+them. Jobs that a command left running may keep its pipes; then the shell gets others.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from hutch.jail.interface import StreamName
 from hutch.jail.pipes import WIDE_PIPE_BYTES, PipeWriter, widen
 
 CHUNK_BYTES = 256 * 1024
+READ_POLL_INTERVAL_S = 0.001
 Sink = Callable[[StreamName, bytes], None]
 
 
@@ -42,11 +43,19 @@ class ShellInput:
             self._sending = asyncio.get_running_loop().create_task(self._send_rest())
 
     def unread(self) -> bool | None:
-        """Whether the shell has input left to read; None when that is unknown."""
+        """True if the shell has input left to read; None when that is unknown."""
         if self._unsent or self._writer.fd < 0:
             return None
         waiting = fcntl.ioctl(self._writer.fd, termios.TIOCOUTQ, bytes(4))
         return bool(struct.unpack("i", waiting)[0])
+
+    async def wait_read(self, timeout_s: float) -> None:
+        """Wait until the shell has done all that it was sent and reads its next line."""
+        self.send(b"\n")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
+        while self.unread() is not False and self._writer.fd >= 0 and loop.time() < until:  # noqa: ASYNC110 (a kernel counter)
+            await asyncio.sleep(READ_POLL_INTERVAL_S)
 
     def close(self) -> None:
         self._writer.close()
@@ -66,18 +75,31 @@ def discard(name: StreamName, data: bytes) -> None:
 
 
 class ShellOutput:
-    """Reads both pipes into `sink`."""
+    """Reads both pipes into `sink`, and closes them at their end. `on_end` is called once, when nothing can
+    be read any more."""
 
     def __init__(self, stdout: int, stderr: int) -> None:
         self.sink: Sink = discard
+        self.on_end: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._pipes: dict[int, StreamName] = {stdout: "stdout", stderr: "stderr"}
         self._waiting = select.poll()
         self._reading = False
         for fd in self._pipes:
+            os.set_blocking(fd, False)
             widen(fd)
             self._waiting.register(fd, select.POLLIN)
         self.resume()
+
+    @property
+    def is_open(self) -> bool:
+        """True when a process has the other end of a pipe, as far as was read."""
+        return bool(self._pipes)
+
+    def is_at(self, stdout: str, stderr: str) -> bool:
+        """True when these links of /proc/PID/fd lead to the other ends of the pipes."""
+        links = {name: f"pipe:[{os.fstat(fd).st_ino}]" for fd, name in self._pipes.items()}
+        return links == {"stdout": stdout, "stderr": stderr}
 
     def pause(self) -> None:
         """Stop reading, so that writers must wait."""
@@ -100,10 +122,11 @@ class ShellOutput:
                 rest -= count
 
     def close(self) -> None:
-        """Stop reading, when no process that could write remains."""
+        """Stop reading. A process that still writes gets SIGPIPE."""
         self.drain()
         self.pause()
-        self._pipes = {}
+        for fd in tuple(self._pipes):
+            self._close(fd)
 
     def _readable(self, fd: int, name: StreamName) -> int:
         try:
@@ -113,7 +136,14 @@ class ShellOutput:
         if data:
             self.sink(name, data)
         else:
-            self._loop.remove_reader(fd)
-            self._pipes.pop(fd, None)
-            self._waiting.unregister(fd)
+            self._close(fd)
         return len(data)
+
+    def _close(self, fd: int) -> None:
+        self._loop.remove_reader(fd)
+        self._waiting.unregister(fd)
+        del self._pipes[fd]
+        os.close(fd)
+        if not self._pipes and self.on_end is not None:
+            on_end, self.on_end = self.on_end, None
+            on_end()

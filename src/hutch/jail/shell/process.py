@@ -9,6 +9,10 @@ loses no shell.
 
 A socket that closes while the process continues means that the command replaced the
 shell (`exec`). Then the end of the process is awaited.
+
+A command that leaves processes running leaves its output pipes to them, and the shell
+gets new pipes before its next command. So no command's pipes are open in processes of
+another one. A shell that does not take the new pipes counts as lost.
 """
 
 import asyncio
@@ -20,26 +24,21 @@ from binascii import b2a_hex
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 
-from hutch.domain.errors import HutchError, Unavailable
+from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.jail.command_process import Command
 from hutch.jail.interface import SOCKET, Exit
+from hutch.jail.leftover_jobs import NO_JOBS, Jobs
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.command_result import (
-    EXITED,
-    KILLED,
-    REPLACED,
-    SIGNALLED,
-    CommandEnd,
-    Ended,
-    SharedTimer,
-)
+from hutch.jail.shell import command_result
+from hutch.jail.shell.command_result import CommandEnd, Ended, SharedTimer
+from hutch.jail.shell.pipe_holder_process import end_holder, start_holder
 from hutch.jail.shell.pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
+from hutch.jail.shell.proc_links import ProcLinks
 from hutch.jail.shell.protocol import NULL, ChatterFilter, Dialect, ReplyParser, dialect, remove_chatter
 from hutch.jail.shell.signal_scripts import KILL_SCRIPT, SIGNAL_SCRIPT
 
-DELETED = " (deleted)"
 START_TIMEOUT_S = 10.0
 PROBE_INTERVAL_S = 0.25
 WAKE_AT_CHECKS = {2**n for n in range(1, 16)}  # checks at which a stopped shell is woken
@@ -47,41 +46,8 @@ TICK_S = 0.01  # start times of processes are rounded down to this
 KILL_SCRIPT_TIMEOUT_S = 8.0
 SIGNAL_SCRIPT_TIMEOUT_S = 10.0
 REPLY_TIMEOUT_S = 2.0
+NOT_SEPARATED = "its output could not be separated from that of processes which the command left running"
 SIGINT = 2
-
-
-class ShellCwd:
-    """The directory of one process, by a descriptor of the process's directory in /proc.
-
-    A shell would answer with a variable that any command can set. The kernel gives the directory itself,
-    by its own path, whatever links led there.
-    """
-
-    def __init__(self, process: int) -> None:
-        self._process = process
-
-    def read(self) -> str | None:
-        """The directory; None when the process has ended. A name that is not UTF-8 comes with lone
-        surrogates."""
-        if self._process < 0:
-            return None
-        try:
-            path = os.readlink("cwd", dir_fd=self._process)
-            if path.endswith(DELETED) and os.stat("cwd", dir_fd=self._process).st_nlink == 0:
-                return path.removesuffix(DELETED)
-        except OSError:
-            return None
-        return path
-
-    def close(self) -> None:
-        if self._process >= 0:
-            os.close(self._process)
-            self._process = -1
-
-
-def displayed_path(cwd: str) -> str:
-    """The same as text for people and logs."""
-    return cwd if cwd.isascii() else cwd.encode(errors="surrogateescape").decode(errors="replace")
 
 
 class ShellProcess:
@@ -90,7 +56,7 @@ class ShellProcess:
     def __init__(self, jail: Jailed, program: str) -> None:
         self.cwd = jail.workspace
         self.lost = ""
-        self._jail = jail
+        self.jail = jail
         self._program = program
         self._dialect: Dialect = dialect(program)
         self._loop = asyncio.get_running_loop()
@@ -106,7 +72,12 @@ class ShellProcess:
         self._checks = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._reply_fd = -1
-        self._cwd = ShellCwd(-1)
+        self._proxy: Mapping[str, str] = {}
+        self._links = ProcLinks(-1)
+        self.had_jobs = False  # before its last command
+        self.left_jobs: Jobs | None = NO_JOBS  # by its last command; None if there are too many to list
+        self._failure: HutchError | None = None  # to start the shell
+        self._known_jobs: Jobs = NO_JOBS  # those that do not have the pipes of `output`
         self.output: ShellOutput
         self._input: ShellInput
         self._process: Command
@@ -115,9 +86,10 @@ class ShellProcess:
         """Start the shell in a directory, or in the workspace if that was deleted. Output before it is
         ready is discarded."""
         words = [self._program, *self._dialect.arguments]
+        self._proxy = self.jail.proxy_environment
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
-                self._process = await self._jail.spawn(words, stdin=SOCKET, cwd="/")
+                self._process = await self.jail.spawn(words, stdin=SOCKET, cwd="/")
         except TimeoutError:
             raise Unavailable("Cannot start a shell: the jail accepts no commands. Clear it.") from None
         try:
@@ -131,24 +103,27 @@ class ShellProcess:
     async def _set_up(self, *, cwd: str, exports: bytes) -> None:
         process = self._process
         assert process.stdout and process.stderr and process.stdin
-        self.output = ShellOutput(process.stdout.fd, process.stderr.fd)
+        self.output = ShellOutput(os.dup(process.stdout.fd), os.dup(process.stderr.fd))
+        process.stdout.close()
+        process.stderr.close()
         self._input = ShellInput(process.stdin)
         self._reply_fd = process.stdin.fd  # a socket, on which the shell also replies
         self._loop.add_reader(self._reply_fd, self._replies_readable)
         self._spawn_task(self._await_end())
         process.on_gone(self.close)
         nonce = self._begin()
-        fallback = self._jail.workspace
+        fallback = self.jail.workspace
         self._input.send(self._dialect.setup(cwd=cwd, fallback=fallback, exports=exports, nonce=nonce))
-        ended = await self._done.wait(START_TIMEOUT_S) or Ended(
-            None, lost=f"no answer in {START_TIMEOUT_S:g} s"
-        )
+        late = Ended(None, lost=f"no answer in {START_TIMEOUT_S:g} s")
+        ended = await self._done.wait(START_TIMEOUT_S) or late
         if not ended.lost:
-            self._cwd = ShellCwd(self._jail.proc(await process.wait_started()))
-            self.cwd = self._cwd.read() or self.cwd
+            self._links = ProcLinks(self.jail.proc(await process.wait_started()))
+            self.cwd = self._links.read_cwd() or self.cwd
             if process.is_gone:  # then we were closed already
-                self._cwd.close()
+                self._links.close()
             return
+        if isinstance(self._failure, LimitReached):
+            raise self._failure
         raise Unavailable(
             f"'{self._program}' does not work in the jail: {ended.lost}. Use /bin/sh or /bin/bash."
         )
@@ -160,6 +135,57 @@ class ShellProcess:
         nonce = self._begin()
         self._input.send(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin, status=status))
         return self._done
+
+    def add_proxy(self, env: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """The environment of a command, with the variables for the proxy if the allowed hosts have changed
+        since the shell started."""
+        now = self.jail.proxy_environment
+        return env if now == self._proxy else {**now, **(env or {})}
+
+    def has_new_jobs(self) -> bool:
+        """True if the command that has just ended left processes, which may have the pipes of `output`."""
+        found = self._process.find_jobs(self._known_jobs)
+        self.left_jobs = found.new if found.is_complete else None
+        self.had_jobs = bool(self._known_jobs)
+        self._known_jobs = found.all if found.is_complete else self._known_jobs
+        return found.any_new
+
+    async def leave_output(self) -> ShellOutput:
+        """Leave the pipes of `output` to processes of the last command, and get new ones. Otherwise the
+        shell is lost."""
+        left = self.output
+        if not self.lost:
+            try:
+                new = await self._replace_output()
+            except HutchError:  # no more processes are allowed, or the jail has ended
+                new = None
+            if new is not None:
+                self.output = new
+            else:
+                self.lost = self.lost or NOT_SEPARATED
+                self.retire()
+        left.drain()
+        return left
+
+    async def _replace_output(self) -> ShellOutput | None:
+        """Give the shell new pipes; None when it does not take them, as its builtins may be redefined."""
+        holder, pid = await start_holder(self.jail)
+        try:
+            assert holder.stdout and holder.stderr
+            new = ShellOutput(os.dup(holder.stdout.fd), os.dup(holder.stderr.fd))
+            nonce = self._begin()
+            self._input.send(self._dialect.replace_output(pid) + self._dialect.status_query(nonce))
+            await self._done.wait(START_TIMEOUT_S)
+        finally:
+            await end_holder(holder)
+        # The shell may reply before it has restored the descriptors that it redirected for the reply.
+        for wait in (False, True):
+            if wait:
+                await self._input.wait_read(START_TIMEOUT_S)
+            if not self.lost and new.is_at(*map(self._links.read_descriptor, self._dialect.descriptors)):
+                return new
+        new.close()
+        return None
 
     async def interrupt(self, number: int = SIGINT) -> None:
         """Send a signal to the command. Background jobs of a shell ignore SIGINT."""
@@ -177,7 +203,7 @@ class ShellProcess:
         done = self._done
         self._is_stopping = True
         if self._is_replaced and done.ended is None:
-            self.lost = self.lost or REPLACED
+            self.lost = self.lost or command_result.REPLACED
         if done.ended is None and await self._run_script(KILL_SCRIPT, KILL_SCRIPT_TIMEOUT_S):
             self._repeat_query()
             await done.wait(REPLY_TIMEOUT_S)
@@ -189,7 +215,7 @@ class ShellProcess:
 
     async def kill(self) -> None:
         """Kill the shell and everything that was ever started from it."""
-        self.lost = self.lost or KILLED
+        self.lost = self.lost or command_result.KILLED
         with contextlib.suppress(HutchError):  # the jail has ended, and the shell with it
             await self._process.kill()
         self._lose(Exit(None, 9))
@@ -207,10 +233,8 @@ class ShellProcess:
         """A command's standard error without the shell's additions."""
         if not self._dialect.is_chatty or not stderr:
             return stderr
-        jobs_started, has_ended = (
-            self._background_pid != self._earlier_pid or bool(ended.lost),
-            bool(ended.lost),
-        )
+        has_ended = bool(ended.lost)
+        jobs_started = has_ended or self._background_pid != self._earlier_pid
 
         def clean(part: bytes, *, has_ended: bool) -> bytes:
             return remove_chatter(part, nonce=self._nonce, jobs_started=jobs_started, has_ended=has_ended)
@@ -229,7 +253,7 @@ class ShellProcess:
         if self._probe is not None:
             self._probe.cancel()
         self._shared_timer.close()
-        self._cwd.close()
+        self._links.close()
         self._process.close()
 
     def _begin(self) -> bytes:
@@ -257,7 +281,7 @@ class ShellProcess:
             return
         reply = self._parser.feed(data, self._nonce)
         if reply is not None and self._done.ended is None:
-            self.cwd = self._cwd.read() or self.cwd
+            self.cwd = self._links.read_cwd() or self.cwd
             self._background_pid = reply.background_pid
             self._done.set(Ended(reply.exit_code))
         elif self._parser.flooded:
@@ -273,7 +297,7 @@ class ShellProcess:
 
     @property
     def _is_replaced(self) -> bool:
-        """Whether the command replaced the shell."""
+        """True if the command replaced the shell."""
         return self._reply_fd < 0
 
     def _stop_reading_replies(self) -> None:
@@ -285,6 +309,11 @@ class ShellProcess:
     def reaper(self) -> int:
         """Its reaper's pid in the jail."""
         return self._process.reaper
+
+    @property
+    def command(self) -> Command:
+        """The shell as a command of its jail."""
+        return self._process
 
     @property
     def is_gone(self) -> bool:
@@ -309,14 +338,14 @@ class ShellProcess:
         try:
             ended = await self._process.wait()
         except HutchError as error:
-            self.lost = str(error)
+            self.lost, self._failure = str(error), error
             ended = Exit(None, 9)
         self._lose(ended)
 
     def _lose(self, ended: Exit) -> None:
         if self._reply_fd >= 0:
             self._replies_readable()  # a reply sent just before counts, and so do the exported variables
-        self.lost = self.lost or (EXITED if ended.signal is None else SIGNALLED)
+        self.lost = self.lost or (command_result.EXITED if ended.signal is None else command_result.SIGNALLED)
         self._done.set(Ended(ended.code, ended.signal, self.lost))
 
     def _check(self) -> None:
@@ -337,12 +366,12 @@ class ShellProcess:
             return
         self._replies_readable()  # the shell has read on, so any reply has been sent
         if self._done.ended is None and self._reply_fd >= 0:
-            self.lost = "it no longer reported the end of a command"
+            self.lost = command_result.SILENT
             self._spawn_task(self.kill())
 
     async def _run_script(self, script: str, timeout_s: float, *more: str) -> bool:
         """Run a script inside that finds the processes started after the command; True when it succeeds."""
-        python = sys.executable if self._jail.unsafe else WARDEN_PROGRAM
+        python = sys.executable if self.jail.unsafe else WARDEN_PROGRAM
         words = (
             str(self._process.pid),
             f"{self._started_at - TICK_S:.4f}",
@@ -350,7 +379,7 @@ class ShellProcess:
             str(int(self._is_replaced)),
         )
         try:
-            ran = await self._jail.run([python, "-ISc", script, *words, *more], timeout_s=timeout_s)
+            ran = await self.jail.run([python, "-ISc", script, *words, *more], timeout_s=timeout_s)
             return ran.exit_code == 0
         except HutchError:
             return False
@@ -358,7 +387,7 @@ class ShellProcess:
     async def _wake(self) -> None:
         """Wake the shell: one that was stopped (`kill -STOP $$`) would wait for ever."""
         with contextlib.suppress(HutchError):
-            await self._jail.run(
+            await self.jail.run(
                 ["/bin/sh", "-c", f"kill -CONT {self._process.pid}"], timeout_s=KILL_SCRIPT_TIMEOUT_S
             )
 

@@ -53,6 +53,7 @@ class Dialect:
     move_descriptors: str  # moves its initial descriptors to numbers that only we use
     is_chatty: bool  # adds messages to a command's standard error
     redirections: bytes  # of a command's standard output and error
+    descriptors: tuple[int, int]  # the shell's own, of the output and error of commands
     reply_prefix: bytes  # precedes the nonce in a reply
     query: tuple[bytes, ...]  # surrounds the nonce in a status query
 
@@ -85,6 +86,11 @@ class Dialect:
             nonce.join(self.query),
         )
 
+    def replace_output(self, pid: int) -> bytes:
+        """A line after which commands print to the standard output and error of another process."""
+        output, error = self.descriptors
+        return b"\\exec %d>|/proc/%d/fd/1 %d>|/proc/%d/fd/2\n" % (output, pid, error, pid)
+
     def status_query(self, nonce: bytes) -> bytes:
         """A line that makes the shell report its exports, its last exit code and its last background
         process; see `ReplyParser`."""
@@ -99,16 +105,19 @@ DASH = Dialect(
     "\\exec 7>&1 1>&2 2>&0",
     False,
     b"2>&1 >&7 7>&-",
+    (7, 1),
     b"zz",
     (b"\\export zz", b'="$? ${!:-0}"; \\export -p >&2; \\unset -f command; \\unset zz', b"\n"),
 )
 # In bash every builtin can be a function. The exit code is inserted before `unset` changes it, and without a
-# variable. The exports come first: by the time that the reader wakes up, the rest has arrived as well.
+# variable. The exports come first: by the time that the reader wakes up, the rest has arrived as well. Bash
+# takes standard error for a terminal, and keeps it as 255: a pipe that is left to jobs must not stay open.
 BASH = Dialect(
     ("--norc", "--noprofile", "--noediting", "-i", "+m", "+H", "+o", "history"),
-    "\\exec 147>&1 148>&2 1>/dev/null 2>&0",
+    "\\exec 147>&1 148>&2 1>/dev/null 2>&0 255>&-",
     True,
     b">&147 2>&148 147>&- 148>&-",
+    (147, 148),
     b"\0",
     (
         b"\\eval \"\\\\unset -f command printf; \\\\command \\\\export -p; \\\\command \\\\printf '\\\\000",

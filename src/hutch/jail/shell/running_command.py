@@ -1,33 +1,30 @@
 """A command that runs in a shell, even when its caller has stopped waiting.
 
-Its standard input is a pipe, held by a separate process in the jail that does nothing
-else. The shell opens it through /proc, the only way to give a running process another
-descriptor.
+Its standard input is a pipe of a separate process in the jail, from which the shell
+opens it.
 """
 
 import asyncio
-import contextlib
 import math
 import time
 from collections.abc import Mapping
-from typing import Final
 
-from hutch.domain.author import Actor, current_actor
-from hutch.domain.errors import HutchError, Unavailable
+from hutch.domain.event_author import Actor, current_actor
 from hutch.jail.command_output import Capture
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Exit, LimitHit, OnOutput, Pipe, StreamName
-from hutch.jail.limits.limit_hits import Suspect
+from hutch.jail.limits.limit_hits import MEMBERS_TIMEOUT, Suspect
 from hutch.jail.policy import Limits
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell import command_result
-from hutch.jail.shell.command_result import CommandEnd, Ended, LostOutput, OnEnd, OnLostOutput, Result
-from hutch.jail.shell.process import ShellProcess, displayed_path
+from hutch.jail.shell.command_result import CommandEnd, Ended, OnEnd, Result
+from hutch.jail.shell.pipe_holder_process import end_holder, start_holder
+from hutch.jail.shell.pipes import Sink, discard
+from hutch.jail.shell.proc_links import displayed_path
+from hutch.jail.shell.process import ShellProcess
 from hutch.jail.shell.protocol import NULL
 
 SIGINT, SIGKILL = 2, 9
-STDIN_HOLDER: Final = ("/bin/sh", "-c", "echo $$; exec sleep 2147483647")
-START_TIMEOUT_S = 10.0
 
 
 class Job:
@@ -40,9 +37,9 @@ class Job:
         command: str,
         *,
         timeout_s: float | None,
+        timeout_hit: LimitHit | None = None,
         silence_s: float | None = None,
         on_output: OnOutput | None,
-        on_lost: OnLostOutput | None = None,
         on_end: OnEnd | None = None,
     ) -> None:
         limits: Limits = jail.policy.limits
@@ -51,11 +48,12 @@ class Job:
         self.actor: Actor = current_actor()  # that runs it
         self.cwd = process.cwd  # where it starts
         self.timed_out = self._was_silent = self._stopped = False
-        self.on_output, self.on_lost, self._on_end = on_output, on_lost, on_end
+        self.on_output, self._on_end = on_output, on_end
         self.stdin: Command | None = None  # the process whose standard input the command reads
         self._jail = jail
+        self._growth_hit: LimitHit | None = None
         self._mark = jail.mark(inspect_soon=False)  # limits hit until now belong to other commands
-        self._timeout_s, self._silence_s = timeout_s, silence_s
+        self._timeout_s, self._timeout_hit, self._silence_s = timeout_s, timeout_hit, silence_s
         self._started_at = self._printed_at = time.monotonic()
         self._done: CommandEnd | None = None
         self._chatter = process.chatter(command)
@@ -66,6 +64,8 @@ class Job:
 
     def begin(self, env: Mapping[str, str] | None, stdin: str = NULL, *, status: int = 0) -> None:
         """Send the command to the shell."""
+        self._jail.begin_command(self.process.reaper)
+        self.process.output.drain()  # what came before it is not its output
         self.process.output.sink = self.take
         self._done = self.process.call(self.command, env=env, stdin=stdin, status=status)
 
@@ -73,7 +73,7 @@ class Job:
         self, env: Mapping[str, str] | None, stdin: bytes | Pipe, *, status: int = 0
     ) -> None:
         """Send the command to the shell, with a standard input."""
-        self.stdin, pid = await start_stdin_holder(self._jail, stdin)
+        self.stdin, pid = await start_holder(self._jail, stdin)
         self.begin(env, f"/proc/{pid}/fd/0", status=status)
 
     def take(self, name: StreamName, data: bytes) -> None:
@@ -88,13 +88,6 @@ class Job:
         if self.on_output is not None:
             self.on_output(name, data)
 
-    def lost_output(self, name: StreamName, lost: LostOutput) -> None:
-        """Note that output of the command was dropped before its first bytes."""
-        self._capture.is_incomplete = True
-        self._capture.continue_after(name, lost.end)
-        if self.on_lost is not None:
-            self.on_lost(name, lost)
-
     async def wait(self, max_s: float | None) -> Ended | None:
         """Wait for the end or the timeout; None if that takes longer than `max_s`."""
         assert self._done is not None
@@ -104,6 +97,7 @@ class Job:
             first = min(until, deadline)
             ended = await self._done.wait(None if first == math.inf else max(0.0, first - time.monotonic()))
             if ended is not None:
+                self._growth_hit = await self._jail.find_growth(self.process.reaper)
                 return ended
             if deadline <= until and deadline == min(self._timeout_at, self._silent_at):
                 self.timed_out, self._was_silent = True, self._silent_at < self._timeout_at
@@ -132,7 +126,7 @@ class Job:
         return await self.process.stop_command()
 
     def finish(self, ended: Ended | None) -> Result:
-        """The result so far; `ended` is None while the command runs."""
+        """The result so far; `ended` is None while the command runs. `end_output` must follow."""
         raw = ended
         if ended is not None:
             if self._stopped:  # whatever the shell reported
@@ -142,10 +136,10 @@ class Job:
             self.process.output.drain()
             if self._chatter is not None and (rest := self._chatter.end(has_ended=bool(ended.lost))):
                 self._record("stderr", rest)
-            self.close()
+            self._release()
         hit = None
         if self.timed_out:
-            hit = LimitHit("command_timeout_s", self._timeout_text)
+            hit = self._silence_hit() if self._was_silent else self._timeout_hit
         stderr = self._capture.output("stderr")
         return Result(
             exit_code=ended.exit_code if ended else None,
@@ -161,25 +155,33 @@ class Job:
             output_cut=self._capture.cut,
             limit_hit=hit or (self._limit_hit(ended) if ended else None),
             restarted=bool(ended and ended.lost),
-            note=self._note(raw) if raw and raw.lost else "",
+            note=self.note(raw) if raw and raw.lost else "",
             running=ended is None,
         )
 
     def _limit_hit(self, ended: Ended) -> LimitHit | None:
-        """The limit that the command hit. If it succeeded, only a full tmpfs, since the check takes time."""
-        if ended.exit_code == 0:
-            return self._jail.full_tmpfs(self._mark, self._capture)
+        """The limit that the command hit. If it succeeded, only a full tmpfs or workspace, since the check
+        takes time."""
+        if ended.exit_code == 0 or self._growth_hit:
+            return self._growth_hit or self._jail.reported_limit(self._mark, self._capture, failed=False)
         suspect = Suspect(
             self.process.reaper, self._mark.at, has_failed=True, was_alone=False, is_lost=bool(ended.lost)
         )
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
-        return hit or self._jail.full_tmpfs(self._mark, self._capture)
+        return hit or self._jail.reported_limit(
+            self._mark, self._capture, failed=True, lost=ended.lost == command_result.SILENT
+        )
+
+    def _silence_hit(self) -> LimitHit:
+        most_s = self._jail.policy.limits.max_command_timeout_s
+        is_cap = most_s is not None and self._silence_s is not None and self._silence_s >= most_s
+        return LimitHit(MEMBERS_TIMEOUT if is_cap else "command_timeout_s", self._timeout_text)
 
     @property
     def _timeout_text(self) -> str:
         return f"{self._silence_s:g} s without output" if self._was_silent else f"{self._timeout_s:g} s"
 
-    def _note(self, ended: Ended) -> str:
+    def note(self, ended: Ended) -> str:
         """Why the shell was lost, and what the next command finds."""
         after = f" after {self._timeout_text}" if self.timed_out else ""
         match ended.lost:
@@ -199,38 +201,25 @@ class Job:
             "change of directory by this command are lost."
         )
 
+    @property
+    def late_sink(self) -> Sink:
+        """The receiver of output that comes after the end of the command: not its result."""
+        return self.on_output or discard
+
+    def end_output(self, continues_as: str | None = None) -> None:
+        """Note that no more output will come, or that it continues in the background under an id."""
+        if self._on_end is not None:
+            on_end, self._on_end = self._on_end, self._on_end if continues_as else None
+            on_end(continues_as)
+
     def close(self) -> None:
+        """Release everything, also after a failure."""
+        self._release()
+        self.end_output()
+
+    def _release(self) -> None:
         """Release the output file and the input process, when both are no longer needed."""
         self._capture.close()
-        if self._on_end is not None:
-            on_end, self._on_end = self._on_end, None
-            on_end()
         if self.stdin is not None:
             holder, self.stdin = self.stdin, None
-            self._ending = asyncio.get_running_loop().create_task(end_stdin_holder(holder))
-
-
-async def start_stdin_holder(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
-    """Start the process that holds the standard input; returns it with its pid inside."""
-    holder: Command | None = None
-    try:
-        async with asyncio.timeout(START_TIMEOUT_S):
-            holder = await jail.spawn(STDIN_HOLDER, stdin=stdin, cwd="/")
-            assert holder.stdout is not None
-            return holder, int(await holder.stdout.read(32))
-    except BaseException as error:
-        if holder is not None:  # even when the caller was cancelled
-            await asyncio.shield(asyncio.ensure_future(end_stdin_holder(holder)))
-        if not isinstance(error, TimeoutError | ValueError):
-            raise
-    raise Unavailable("The jail has reached its process limit. End some processes.")
-
-
-async def end_stdin_holder(holder: Command) -> None:
-    """End the process that held the standard input, when its pipes are open in the command or no longer
-    needed."""
-    try:
-        with contextlib.suppress(HutchError):  # the jail has ended, and the process with it
-            await holder.kill()
-    finally:
-        holder.close()
+            self._ending = asyncio.get_running_loop().create_task(end_holder(holder))

@@ -4,22 +4,27 @@ There is one shell process in the jail at a time. Its directory, variables, func
 options and background jobs stay from command to command. When the process is lost, the
 next command gets a new one in the last known directory with the exported variables, and
 the result says so.
+
+Output that comes after a command's end, from processes that it left running, goes to the
+receiver of that command's output, never into the result of another one.
 """
 
 import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
-from hutch.domain.author import current_actor
 from hutch.domain.errors import BadRequest
+from hutch.domain.event_author import current_actor
+from hutch.jail.command_process import Command
 from hutch.jail.interface import OnOutput, Pipe, StreamName
 from hutch.jail.leftover_jobs import JobWatch
-from hutch.jail.policy import MAX_TIMEOUT_S
-from hutch.jail.request_checks import check_stdin, check_timeout
+from hutch.jail.request_checks import check_stdin
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.background import Background
+from hutch.jail.shell.background_commands import Background, BackgroundCommand
 from hutch.jail.shell.command_result import (
     Chunk,
     CommandEnded,
@@ -28,18 +33,20 @@ from hutch.jail.shell.command_result import (
     Ended,
     JobsDetached,
     JobsEnded,
-    LostOutput,
     OnEnd,
-    OnLostOutput,
     Result,
     ShellEvent,
 )
-from hutch.jail.shell.process import ShellProcess, displayed_path
+from hutch.jail.shell.effective_timeout import effective_timeout
+from hutch.jail.shell.leftover_process_signals import LeftProcesses
+from hutch.jail.shell.pipes import ShellOutput, discard
+from hutch.jail.shell.proc_links import displayed_path
+from hutch.jail.shell.process import ShellProcess
 from hutch.jail.shell.protocol import check_command
 from hutch.jail.shell.running_command import Job
 
 STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
-MAX_BACKGROUND_S = 7 * 24 * 3600.0
+MAX_LEFT = 64  # commands of a shell whose processes can still print after them; older ones get SIGPIPE
 OnEvent = Callable[[ShellEvent], None]
 Admit = Callable[[], Awaitable[object]]  # returns when the announced command may run, or raises
 
@@ -67,12 +74,10 @@ class Shell:
         self._turn = asyncio.Lock()
         self._process: ShellProcess | None = None
         self._job: Job | None = None
-        self._abandoning: asyncio.Future[None] | None = None
+        self._ending: asyncio.Future[Any] | None = None  # of a command whose caller was cancelled
         self._cwd = str(PurePosixPath(jail.workspace, start_in))
         self._exports = b""
-        self._pending: deque[tuple[StreamName, bytes]] = deque()
-        self._pending_bytes = 0
-        self._pending_lost: dict[StreamName, LostOutput] = {}
+        self._left: deque[ShellOutput] = deque()  # pipes of processes that commands left running
         self._status = 0  # of the last command; the next one sees it as `$?`
         self._former: list[ShellProcess] = []  # whose processes may remain
         self._jobs = JobWatch(self._has_jobs, self._report_jobs)
@@ -81,6 +86,12 @@ class Shell:
     def cwd(self) -> str:
         """Where the next command will start."""
         return self._cwd
+
+    @property
+    def commands(self) -> list[Command]:
+        """Its process, and earlier ones whose processes may remain, as commands of the jail."""
+        current = [self._process] if self._process is not None else []
+        return [process.command for process in (*self._former, *current)]
 
     async def start(self) -> None:
         """Start the process before its first command, so that the command need not wait for it."""
@@ -97,22 +108,22 @@ class Shell:
         env: Mapping[str, str] | None = None,
         stdin: bytes | Pipe | None = None,
         on_output: OnOutput | None = None,
-        on_lost: OnLostOutput | None = None,
         on_end: OnEnd | None = None,
     ) -> Result:
         """Run a command. At `timeout_s` it is killed with all it started; with `silence_s`, also when it has
         printed nothing for so long. At `yield_s` it continues in the background, from then on without a
-        timeout unless one was given; `on_output` still receives its output. `on_end` is called after the last
-        output, also when the command is killed because its caller was cancelled. `stdin` is empty by default;
-        a PIPE is written to through the background."""
+        timeout unless one was given. `on_output` receives its output, also that of processes which it leaves
+        running. `on_end` is called with an id when output continues in the background, and with None after
+        the last output, also when the command is killed because its caller was cancelled. `stdin` is empty by
+        default; a PIPE is written to through the background."""
         check_command(command, env)
         check_stdin(stdin)
-        timeout_s = self._timeout(timeout_s, yield_s)
+        timeout_s, hit = effective_timeout(self.jail.policy.limits, timeout_s, yield_s, silence_s)
         if isinstance(stdin, Pipe) and yield_s is None:
             raise BadRequest("stdin=PIPE is for commands with a yield_s. Give the bytes, or a yield_s.")
         async with self._turn:
             process = self._process
-            if process is None or process.lost or self._abandoning is not None:
+            if process is None or process.lost or self._ending is not None:
                 process = await self._ready()
             if self._listeners:
                 actor = current_actor()
@@ -124,26 +135,25 @@ class Shell:
                 process,
                 command,
                 timeout_s=timeout_s,
+                timeout_hit=hit,
                 silence_s=silence_s,
                 on_output=on_output,
-                on_lost=on_lost,
                 on_end=on_end,
             )
             try:
-                if self._pending or self._pending_lost:
-                    self._deliver_pending(job)
+                env = process.add_proxy(env)
                 if stdin is None:
                     job.begin(env, status=self._status)
                 else:
                     await job.begin_with_stdin(env, stdin, status=self._status)
                 ended = await job.wait(yield_s)
             except BaseException:
-                self._abandoning = asyncio.ensure_future(self._abandon(job))
-                await asyncio.shield(self._abandoning)
+                self._ending = asyncio.ensure_future(self._abandon(job))
+                await asyncio.shield(self._ending)
                 raise
             if ended is None:
                 return self._yield(job)
-            return self._finish(job, ended)
+            return await self._finish(job, ended)
 
     async def stream(
         self,
@@ -161,6 +171,8 @@ class Shell:
 
         def take(name: StreamName, data: bytes) -> None:
             nonlocal buffered
+            if running.done():  # of processes that the command left running
+                return
             chunks.append(Chunk(name, data))
             buffered += len(data)
             fresh.set()
@@ -201,13 +213,8 @@ class Shell:
     def end_watch(self) -> None:
         """Stop reporting jobs, after the jail was closed."""
         self._jobs.close()
-
-    def _timeout(self, timeout_s: float | None, yield_s: float | None) -> float | None:
-        if timeout_s is None:
-            return None if yield_s is not None else self.jail.policy.limits.command_timeout_s
-        max_s = MAX_TIMEOUT_S if yield_s is None else MAX_BACKGROUND_S
-        check_timeout(timeout_s, max_s)
-        return timeout_s
+        for left in tuple(self._left):
+            left.close()
 
     async def _wait_admitted(self, process: ShellProcess, command: str) -> ShellProcess:
         """Wait until the command may run. A command that was announced but does not run is reported as
@@ -228,32 +235,82 @@ class Shell:
             raise
 
     async def _ready(self) -> ShellProcess:
-        if self._abandoning is not None:  # by a caller that was cancelled twice
-            await asyncio.shield(self._abandoning)
-            self._abandoning = None
+        if self._ending is not None:  # its caller was cancelled twice
+            await asyncio.shield(self._ending)
+            self._ending = None
         if self._process is None or self._process.lost:
             if self._process is not None:
                 self._exports = self._process.exports or self._exports
                 self._former.append(self._process)
             process = ShellProcess(self.jail, self.program)
-            await process.start(cwd=self._cwd, exports=self._exports, sink=self._take_pending)
+            await process.start(cwd=self._cwd, exports=self._exports, sink=discard)
             self._process = process
             self._cwd = process.cwd
         return self._process
 
-    def _finish(self, job: Job, ended: Ended) -> Result:
+    async def _finish(self, job: Job, ended: Ended) -> Result:
         result = job.finish(ended)
         self._status = _status(result)
         self._release(job)
-        self._report_end(job, result)
+        if job.process.has_new_jobs():
+            self._ending = asyncio.ensure_future(self._leave(job, result))
+            result = await asyncio.shield(self._ending)
+            self._ending = None
+        else:
+            job.end_output()
+            self._report_end(job, result)
         return result
 
     def _release(self, job: Job) -> None:
-        """Make the shell free again; output that still arrives goes to the next command."""
+        """Make the shell free again; output that still arrives is not part of the result."""
         self._job = None
-        job.process.output.sink = self._take_pending
+        job.process.output.sink = job.late_sink
         job.process.output.resume()
         self._cwd = job.process.cwd
+
+    async def _leave(self, job: Job, result: Result) -> Result:
+        """Leave the pipes of a command to the processes that it left running, before the next command."""
+        was_lost = job.process.lost
+        left = await job.process.leave_output()
+        notes = [result.note] if result.note else []
+        if job.process.lost and not was_lost:
+            result = replace(result, restarted=True)
+            notes.append(job.note(Ended(None, lost=job.process.lost)))
+        if left.is_open:
+            entry = self.background.add_ended(job, result, shell=self.name)
+            self._retain(left, job, entry.id)
+            notes.append(
+                f"Processes that it started still run. Their output can be read as {entry.id}; "
+                f"end them with kill, or by a signal to {entry.id}."
+            )
+            result = replace(result, id=entry.id)
+        job.end_output(result.id)
+        # Without output, they may also come from jobs of an earlier command.
+        is_certain = left.is_open or not job.process.had_jobs
+        jobs = JobsDetached(self.name, job.command, job.actor.by, result.id) if is_certain else None
+        own = job.process.left_jobs  # None: too many to tell them from those of earlier commands
+        if own and not left.is_open and LeftProcesses(job.process, own).any_left:
+            entry = self.background.add_ended(job, result, shell=self.name)
+            notes.append(
+                f"Processes that it started still run. End them with kill, or by a signal to {entry.id}."
+            )
+            result = replace(result, id=entry.id)
+        result = replace(result, note=" ".join(notes))
+        self._report_end(job, result, jobs=jobs)
+        return result
+
+    def _retain(self, left: ShellOutput, job: Job, id_: str) -> None:
+        """Read the pipes of processes that a command left running, until they have closed them."""
+        left.sink, left.on_end = job.late_sink, lambda: self._end_left(left, job, id_)
+        self._left.append(left)
+        if len(self._left) > MAX_LEFT:
+            self._left[0].close()
+
+    def _end_left(self, left: ShellOutput, job: Job, id_: str) -> None:
+        """Note that no process that a command left running can print any more."""
+        self._left.remove(left)
+        job.end_output()
+        self._report(JobsEnded(self.name, id_))
 
     def _yield(self, job: Job) -> Result:
         """Leave the shell process to the command; the next command gets a new one."""
@@ -261,10 +318,18 @@ class Shell:
         self._job, self._process, self._status = None, None, 0
         self._exports = job.process.exports or self._exports
         entry = self.background.add(
-            job, shell=self.name, on_end=lambda result: self._report_end(job, result, entry.id)
+            job, shell=self.name, on_end=lambda result: self._end_yielded(job, result, entry)
         )
+        job.end_output(entry.id)
         self._report(CommandYielded(self.name, job.command, entry.id, job.actor.by, job.actor.call_id))
         return entry.result()
+
+    def _end_yielded(self, job: Job, result: Result, entry: BackgroundCommand) -> None:
+        jobs = None
+        if entry.left is not None:
+            jobs = JobsDetached(self.name, job.command, job.actor.by, entry.id)
+            self._retain(entry.left, job, entry.id)
+        self._report_end(job, result, entry.id, jobs=jobs)
 
     async def _abandon(self, job: Job) -> None:
         """End the command of a cancelled caller before the next one gets its turn."""
@@ -274,28 +339,6 @@ class Shell:
             self._report_end(job, result)
         job.close()
         self._release(job)
-
-    def _take_pending(self, name: StreamName, data: bytes) -> None:
-        """Add output of background jobs to the running command, or else to the next one."""
-        if self._job is not None:
-            self._job.take(name, data)
-            return
-        self._pending.append((name, data))
-        self._pending_bytes += len(data)
-        while (over := self._pending_bytes - self.jail.policy.limits.output_bytes) > 0:
-            name, data = self._pending.popleft()
-            if len(data) > over:  # one read may hold more than the limit
-                self._pending.appendleft((name, data[over:]))
-            self._pending_bytes -= min(over, len(data))
-            self._pending_lost[name] = self._pending_lost.get(name, LostOutput()).extended(data[:over])
-
-    def _deliver_pending(self, job: Job) -> None:
-        for name, lost in self._pending_lost.items():
-            job.lost_output(name, lost)
-        self._pending_lost = {}
-        while self._pending:
-            job.take(*self._pending.popleft())
-        self._pending_bytes = 0
 
     def _has_jobs(self) -> bool | None:
         """True when ended commands have left processes; None while those cannot be distinguished from a
@@ -310,9 +353,15 @@ class Shell:
     def _report_jobs(self, found: bool) -> None:
         self._report(JobsDetached(self.name) if found else JobsEnded(self.name))
 
-    def _report_end(self, job: Job, result: Result, id_: str | None = None) -> None:
+    def _report_end(
+        self, job: Job, result: Result, id_: str | None = None, *, jobs: JobsDetached | None = None
+    ) -> None:
         if self._listeners:
-            self._jobs.check()  # first, since jobs outlive the command
+            if jobs is not None:  # first, since they outlive the command
+                self._report(jobs)
+                self._jobs.set_found(True, is_reported=True)
+            else:
+                self._jobs.check()
             self._report(
                 CommandEnded(
                     self.name,

@@ -131,7 +131,7 @@ def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
 
 
 def _has_keys(parts: tuple[str, ...]) -> bool:
-    """Whether a path is in a directory with keys, judged by names."""
+    """True if a path is in a directory with keys, judged by names."""
     in_config = any(one == ".config" and other in KEYS_IN_CONFIG for one, other in pairwise(parts))
     return in_config or bool(KEYS.intersection(parts))
 
@@ -154,7 +154,7 @@ def _refuse_system(here: Path, fd: int | None) -> Refusal | None:
 
 
 def has_git(here: Path, fd: int | None = None) -> bool:
-    """Whether a directory is the top of a repository or a git directory. Reads names and one short file."""
+    """True if a directory is the top of a repository or a git directory. Reads names and one short file."""
     try:
         own = os.open(here, PATH_ONLY) if fd is None else os.dup(fd)
     except OSError:
@@ -166,7 +166,7 @@ def has_git(here: Path, fd: int | None = None) -> bool:
 
 
 def _is_in_repository(here: Path, fd: int | None) -> bool:
-    """Whether a directory is in a repository below the directories of the rules."""
+    """True if a directory is in a repository below the directories of the rules."""
     try:
         own = os.open(here, PATH_ONLY) if fd is None else os.dup(fd)
     except OSError:
@@ -231,12 +231,12 @@ def _has(fd: int, name: str) -> bool:
 
 
 def _is_inside(here: Path, own: Path, fd: int | None) -> bool:
-    """Whether a directory is in one of Hutch's own, by any path."""
+    """True if a directory is in one of Hutch's own, by any path."""
     return here.is_relative_to(own.resolve()) or any_holds(locations(own), locations(here, fd))
 
 
 def _holds(directory: Path, own: Path, fd: int | None) -> bool:
-    """Whether the owner of a directory could change what `own` refers to, even if it does not exist.
+    """True if the owner of a directory could change what `own` refers to, even if it does not exist.
 
     The path may contain links, and the owner of a directory can replace the links in it.
     """
@@ -248,7 +248,7 @@ def _holds(directory: Path, own: Path, fd: int | None) -> bool:
 
 
 def _is_same(path: Path, directory: Path) -> bool:
-    """Whether both are the same directory, such as by a bind mount."""
+    """True if both are the same directory, such as by a bind mount."""
     try:
         return path.samefile(directory)
     except OSError:

@@ -23,7 +23,7 @@ class Location:
     path: PurePosixPath
 
     def holds(self, other: "Location") -> bool:
-        """Whether the other location is this one or below it."""
+        """True if the other location is this one or below it."""
         return self.device == other.device and other.path.is_relative_to(self.path)
 
 
@@ -100,7 +100,7 @@ def mount_table() -> bytes:
 
 
 def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
-    """Whether a location of the first group contains one of the second."""
+    """True if a location of the first group contains one of the second."""
     others = list(others)
     return any(one.holds(other) for one in ones for other in others)
 

@@ -17,7 +17,7 @@ Key = TypeVar("Key")
 
 
 class Rule(Enum):
-    """What may be a workspace below a directory. The directory itself never may."""
+    """The subdirectories that may be workspaces. The directory itself never may."""
 
     PROJECTS = "anything"
     REPOSITORIES = "git repositories"
@@ -73,7 +73,7 @@ def _rules_by_location(
 
 
 def _refuses(rules: dict[Key, Rule], steps: list[Key], is_repository: bool) -> bool:
-    """Whether the nearest rule above refuses a directory."""
+    """True if the nearest rule above refuses a directory."""
     for step in steps:
         if rule := rules.get(step):
             allowed = rule is Rule.PROJECTS or (rule is Rule.REPOSITORIES and is_repository)

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
+from hutch.edit.file_change import Announcement, Delete, FileChange, Move, Operation, Write, WrittenFile
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.workspace.files.change_journal import Staging
 from hutch.workspace.files.change_steps import Step, display_path, make_stamp
-from hutch.workspace.files.journal import Staging
 from hutch.workspace.files.syscalls import hash_descriptor
+from hutch.workspace.link_resolution import resolve_links
 
 DEFAULT_MODE = 0o644
 PERMISSIONS = 0o1777  # set-id bits are dropped, as by the kernel on a write
@@ -68,12 +69,40 @@ class PendingChange:
     def __init__(self, tree: Directory) -> None:
         self.tree = tree
         self.slots: dict[Key, Slot] = {}
-        self.changes: list[FileChange] = []
+        self.changes: list[FileChange] = []  # with the paths that the caller gave
+        self._real_paths: dict[str, str] = {}
 
     def present(self, path: str) -> str | None:
         """The hash of the content that a write to this path would replace."""
         content = self._slot(path, follow=True).content
         return content.digest if content else None
+
+    def replaced(self) -> list[tuple[str, str]]:
+        """The real paths and hashes of the files that will be replaced, moved or removed."""
+        return [
+            (self._without_links(slot.path), slot.found.digest)
+            for slot in self.slots.values()
+            if slot.found is not None and slot.found is not slot.content
+            if not slot.found.mark.startswith("link:")
+        ]
+
+    def announced(self) -> Announcement:
+        """The changes with their real paths, and the contents that they write."""
+        real = self._real_paths
+        changes = [
+            replace(
+                each,
+                path=real[each.path],
+                moved_from=None if each.moved_from is None else real[each.moved_from],
+            )
+            for each in self.changes
+        ]
+        written = {
+            self._without_links(slot.path): WrittenFile(stat.S_IFREG | slot.content.mode, slot.content.data)
+            for slot in self.slots.values()
+            if isinstance(slot.content, NewFile)
+        }
+        return Announcement(changes, written)
 
     def simulate(self, operations: Sequence[Operation]) -> None:
         """Check each operation against the result of the previous ones. Raises Conflict if one fails."""
@@ -167,11 +196,18 @@ class PendingChange:
         return first + last
 
     def _slot(self, path: str, *, follow: bool) -> Slot:
+        given = path
         key, path, missing = locate(self.tree, path, follow=follow)
         if key not in self.slots:
             found = None if missing else find(self.tree, path)
             self.slots[key] = Slot(path, missing, found, found)
+        self._real_paths[given] = self._without_links(path)
         return self.slots[key]
+
+    def _without_links(self, path: str) -> str:
+        """The path of a file without links in the directories above it."""
+        above, slash, name = path.rpartition("/")
+        return f"{resolve_links(self.tree, above)}{slash}{name}".lstrip("/")
 
 
 def make_step(staging: Staging, path: str) -> Step:

@@ -192,7 +192,7 @@ def exists(fd: int, name: str, calls: Syscalls) -> bool:
 
 
 def has_mark(fd: int, name: str, mark: str, calls: Syscalls) -> bool:
-    """Whether the entry at a name has the mark."""
+    """True if the entry at a name has the mark."""
     kind, _, value = mark.partition(":")
     try:
         found = calls.stat(fd, name)

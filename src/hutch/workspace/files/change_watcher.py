@@ -12,6 +12,7 @@ import errno
 import os
 import struct
 import threading
+from collections.abc import Sequence
 
 from hutch.domain.errors import HutchError
 from hutch.snapshots.confined_directory import Directory
@@ -33,15 +34,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class ChangeWatcher:
-    """Watches the directories of a tree, but for git's own. Its descriptor is readable after a change.
+    """Watches the directories of a tree, but for git's own and the `skipped`. Its descriptor is readable
+    after a change.
 
     `arm` blocks, and may run in a thread; `close` waits for it.
     """
 
-    def __init__(self, tree: Directory, *, max_watches: int = MAX_WATCHES) -> None:
+    def __init__(
+        self, tree: Directory, *, max_watches: int = MAX_WATCHES, skipped: Sequence[str] = ()
+    ) -> None:
         self.is_complete = True  # every directory is watched; otherwise changes may go unnoticed
         self._tree = Directory(os.dup(tree.fd))
         self._max_watches = max_watches
+        self._skipped = frozenset(skipped)
         self._paths: dict[int, str] = {}  # of armed directories, by watch
         self._armed: set[str] = set()
         self._lock = threading.Lock()
@@ -100,11 +105,12 @@ class ChangeWatcher:
                 try:
                     self._watch(fd, here)
                     with os.scandir(fd) as entries:
-                        waiting += [
+                        below = [
                             f"{here}/{entry.name}" if here else entry.name
                             for entry in entries
                             if entry.is_dir(follow_symlinks=False) and entry.name != GIT
                         ]
+                    waiting += [path for path in below if path not in self._skipped]
                 finally:
                     os.close(fd)
 

@@ -7,25 +7,27 @@ the hashes before and after.
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
-from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
+from hutch.edit.file_change import Announcement, Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.confined_directory import Directory
+from hutch.workspace.files.change_journal import Journal, Staging
 from hutch.workspace.files.change_planning import PendingChange, hash_file, locate, make_step, read_file
 from hutch.workspace.files.change_steps import CannotRename, Step, display_path
-from hutch.workspace.files.journal import Journal, Staging
 from hutch.workspace.files.listing import KINDS, Entry, Page, Walk, list_page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines, read_lines, read_range
 from hutch.workspace.files.syscalls import Syscalls
 
 MAX_ATTEMPTS = 20  # to write a file that another process keeps changing
 MAX_LISTED_CHANGES = 1000  # of a moved or deleted directory; beyond that, only the directory is reported
+CheckPath = Callable[[str], None]
+"""Raises if a path may not be changed. The names of directories end with a slash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,22 @@ class PathStatus:
 class Files:
     """The files of one tree. All methods block. Opening it undoes what a crash left."""
 
-    def __init__(self, tree: Directory, place: Directory, calls: Syscalls | None = None) -> None:
-        """`place` is the directory of the journal, outside the tree and private to Hutch."""
+    def __init__(
+        self,
+        tree: Directory,
+        place: Directory,
+        calls: Syscalls | None = None,
+        *,
+        closed: Sequence[str] = (),
+    ) -> None:
+        """`place` is the directory of the journal, outside the tree and private to Hutch. Recursive listings
+        do not enter `closed` directories."""
         self.tree = tree
+        self.closed = frozenset(closed)
         self.journal = Journal(tree, place, calls)
+        self.announced = Announcement()  # of the last change of single files
+        # Called with the paths and hashes of files before they are replaced, moved or removed.
+        self.before_replacing: Callable[[Sequence[tuple[str, str]]], None] | None = None
         with self.exclusive():
             pass
 
@@ -70,6 +84,7 @@ class Files:
             cursor=cursor,
             limit=limit,
             is_hidden=self.journal.is_hidden,
+            closed=self.closed,
         )
 
     def is_directory(self, path: str) -> bool:
@@ -131,9 +146,14 @@ class Files:
                 self.journal.change(lambda staging: [make_step(staging, each) for each in made])
             return [FileChange(each, "created", None, None) for each in made]
 
-    def move(self, path: str, to: str, *, replace: bool = False) -> list[FileChange]:
-        """Rename a file, link or directory. An existing target needs `replace`."""
+    def move(
+        self, path: str, to: str, *, replace: bool = False, check: CheckPath | None = None
+    ) -> list[FileChange]:
+        """Rename a file, link or directory. An existing target needs `replace`. `check` may refuse it."""
         with self.exclusive():
+            if check is not None:
+                self._check_tree(path, check, to)
+                self._check_tree(to, check)
             kind = stat.S_IFMT(self.tree.stat(path).st_mode)
             there = self._kind(to)
             if there is not None and not replace:
@@ -161,9 +181,11 @@ class Files:
                 self.journal.change(lambda staging: self._copy_steps(staging, path, to))
             return changes
 
-    def delete(self, path: str) -> list[FileChange]:
-        """Delete a file, a link itself, or a directory with its content."""
+    def delete(self, path: str, *, check: CheckPath | None = None) -> list[FileChange]:
+        """Delete a file, a link itself, or a directory with its content. `check` may refuse it."""
         with self.exclusive():
+            if check is not None:
+                self._check_tree(path, check)
             kind = stat.S_IFMT(self.tree.stat(path).st_mode)
             before = self._hash(path) if kind == stat.S_IFREG else None
             if before is not None:
@@ -184,7 +206,11 @@ class Files:
 
     def _make(self, change: PendingChange, operations: Sequence[Operation]) -> list[FileChange]:
         change.simulate(operations)
+        if self.before_replacing is not None:
+            self.before_replacing(change.replaced())
+        announced = change.announced()  # before other processes can replace what was written by links
         self.journal.change(change.steps)
+        self.announced = announced
         return change.changes
 
     def _empty(self, path: str) -> None:
@@ -214,6 +240,17 @@ class Files:
                 raise
         finally:
             os.close(held)
+
+    def _check_tree(self, path: str, check: CheckPath, to: str = "") -> None:
+        """Pass a path and all that is below it to `check`, also under the names that it would get at `to`."""
+        path, to = path.rstrip("/"), to.rstrip("/")
+        is_directory = self._kind(path) == stat.S_IFDIR
+        entries = Walk(self.tree, path).entries() if is_directory else ()
+        below = (f"{each.path}/" if each.kind == "directory" else each.path for each in entries)
+        for name in chain([f"{path}/" if is_directory else path], below):
+            check(name)
+            if to:
+                check(to + name[len(path) :])
 
     def _kind(self, path: str) -> int | None:
         try:
@@ -286,4 +323,7 @@ class Files:
             else:
                 now = to.rstrip("/") + entry.path[len(path.rstrip("/")) :]
                 changes.append(FileChange(now, kind, before, before, entry.path))
+        if self.before_replacing is not None:
+            replaced = [(each.moved_from or each.path, each.before) for each in changes]
+            self.before_replacing([(each, before) for each, before in replaced if before is not None])
         return changes

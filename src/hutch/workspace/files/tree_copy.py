@@ -50,7 +50,7 @@ async def copy_base(tree: Path, target: Path) -> None:
 
 
 def can_reflink(directory: Path) -> bool:
-    """Whether the file system supports copies that share blocks."""
+    """True if the file system supports copies that share blocks."""
     flags = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
     try:
         one, other = os.open(directory, flags, 0o600), os.open(directory, flags, 0o600)
@@ -69,7 +69,7 @@ def can_reflink(directory: Path) -> bool:
 
 @dataclass(slots=True)
 class CopyResult:
-    """What was copied, and the paths that were skipped."""
+    """The result of a copy, with the paths that were skipped."""
 
     files: int = 0
     bytes: int = 0

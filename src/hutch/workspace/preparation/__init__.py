@@ -1,1 +1,1 @@
-"""How a workspace comes to be, where it is kept, and how it goes."""
+"""Creates, stores and removes workspaces."""

@@ -270,7 +270,11 @@ async def _submodules(git: Git, git_dir: Path) -> list[str]:
 
 def _note_submodules(paths: list[str]) -> Iterable[str]:
     if paths:
-        yield f"Submodules are empty, because Hutch does not fetch them: {_names(paths)}."
+        yield (
+            f"Submodules are empty, because Hutch does not fetch them: {_names(paths)}. If they are needed, "
+            "allow the host of their address in .gitmodules (--net HOST) and run `git submodule update "
+            "--init` in the jail."
+        )
 
 
 def _note_pointers(paths: list[str]) -> Iterable[str]:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.starter_files import StarterFiles
 from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.host_git import Git
 from hutch.forge.mirror import check_revision, fetch, find_revision
@@ -29,21 +30,20 @@ from hutch.workspace.preparation.base_checkout import (
     make_base,
 )
 from hutch.workspace.preparation.commit_size import CommitSize
-from hutch.workspace.preparation.filler import (
+from hutch.workspace.preparation.git_repository_layout import Layout, quick_head
+from hutch.workspace.preparation.jailed_repository import open_jailed_repository
+from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned, pin_path
+from hutch.workspace.preparation.removal import discard, temporary_name
+from hutch.workspace.preparation.repository_settings import store_settings
+from hutch.workspace.preparation.workspace_filling import (
     FillContext,
     Options,
     copy_directory,
     fill_from_base,
     write_files,
 )
-from hutch.workspace.preparation.jailed_repository import open_jailed_repository
-from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned, pin_path
-from hutch.workspace.preparation.removal import discard, temporary_name
-from hutch.workspace.preparation.repository_detection import Layout, quick_head
-from hutch.workspace.preparation.repository_settings import store_settings
 from hutch.workspace.preparation.workspace_record import Home, Record
 
-Files = Mapping[str, bytes]
 PinPath = Callable[[Path], PinnedDirectory]
 Complete = Callable[[Record], Record]
 DEFAULT = Options()
@@ -56,7 +56,7 @@ def same_record(record: Record) -> Record:
 async def prepare(
     home: Home,
     id: str,
-    source: RepoUrl | Path | Files,
+    source: RepoUrl | Path | StarterFiles,
     *,
     git: Git,
     revision: str | None = None,
@@ -106,7 +106,7 @@ class _Build:
     held: AsyncExitStack
     pin_path: PinPath
 
-    async def fill(self, source: RepoUrl | Path | Files) -> Record:
+    async def fill(self, source: RepoUrl | Path | StarterFiles) -> Record:
         if isinstance(source, Mapping):
             self._refuse_revision("Starter files have")
             return await write_files(self.filling, source)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.location import JailLocation
+from hutch.jail.work_directory import JailLocation
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.system.uncancellable_work import wait_until_done
@@ -21,15 +21,22 @@ MAX_PROCESSES = 32  # that work in one directory at the same time
 
 
 async def open_in_place(
-    home: Home, directory: Path, *, quota_bytes: int, quota_files: int, beside_others: bool = False
+    home: Home,
+    directory: Path,
+    *,
+    quota_bytes: int,
+    quota_files: int,
+    beside_others: bool = False,
+    number: int = 1,
 ) -> tuple[WorkspaceMount, Path]:
     """Open a directory, and return it with its data directory.
 
     No other process may have it open, unless `beside_others`: then this process gets a journal and
-    snapshots of its own.
+    snapshots of its own, with the next number that is free. `number` opens those of an ended process.
     """
+    numbers = range(number, MAX_PROCESSES + 1 if beside_others else number + 1)
     opening = asyncio.ensure_future(
-        asyncio.to_thread(_open, home, directory, quota_bytes, quota_files, beside_others)
+        asyncio.to_thread(_open, home, directory, quota_bytes, quota_files, numbers)
     )
     try:
         return await asyncio.shield(opening)
@@ -41,7 +48,7 @@ async def open_in_place(
 
 
 def _open(
-    home: Home, directory: Path, quota_bytes: int, quota_files: int, beside_others: bool
+    home: Home, directory: Path, quota_bytes: int, quota_files: int, numbers: range
 ) -> tuple[WorkspaceMount, Path]:
     try:
         real = directory.resolve(strict=True)
@@ -50,7 +57,7 @@ def _open(
     if not real.is_dir():
         raise NotFound(f"'{directory}' is not a directory.")
     key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
-    for number in range(1, MAX_PROCESSES + 1 if beside_others else 2):
+    for number in numbers:
         place = home.data / FOLDER / (key if number == 1 else f"{key}-{number}")
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (lock := try_lock(place / LOCK)) is not None:
@@ -71,3 +78,8 @@ def _open(
     except BaseException:
         os.close(lock)
         raise
+
+
+def place_number(record: Record) -> int:
+    """The number of the data directory that a workspace in place has opened."""
+    return int(record.id.partition("-")[2] or 1)

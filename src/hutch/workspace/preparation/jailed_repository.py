@@ -15,17 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
-from hutch.domain.truncation import first_words
+from hutch.domain.whole_word_truncation import first_words
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed, strict_option
 from hutch.forge.mirror import COMMIT, add_ref, ensure_mirror, replace_tags, unknown_revision_error
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.interface import Finished, Jail, Reader
 from hutch.jail.jail_startup import open_jail
-from hutch.jail.location import JailLocation
 from hutch.jail.policy import MAX_TIMEOUT_S, TOOL, Policy
+from hutch.jail.work_directory import JailLocation
+from hutch.workspace.preparation.git_repository_layout import Head, Layout
 from hutch.workspace.preparation.removal import discard
-from hutch.workspace.preparation.repository_detection import Head, Layout
 
 REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
 SAFE_SETTINGS = {
@@ -137,7 +137,7 @@ class JailedRepository:
         return list(dict.fromkeys(paths))
 
     async def is_uncommitted(self, path: str) -> bool:
-        """Whether a file differs from the committed one, or is not committed at all."""
+        """True if a file differs from the committed one, or is not committed at all."""
         if self.is_bare:
             return False
         found = await self._run(

@@ -6,24 +6,16 @@ anything is copied.
 """
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import islice
 
 from hutch.domain.errors import HutchError
+from hutch.domain.secret_file_names import has_secret_name
 from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.listing import Walk
 
 MAX_ENTRIES = 20_000  # that are counted
 MAX_NAMES_SHOWN = 5
-SECRETS = (
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks"),
-    *("*.keystore", "*.kdbx", "*.keytab", "*.gpg", ".env", ".env.*", "*.env", ".netrc", "_netrc", ".pgpass"),
-    *(".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault-token", "local.token", "shadow"),
-    *("*credentials*", "secrets.*", "*.secret", "*.secrets", "service-account*.json", "kubeconfig"),
-    *("*.tfstate", "*.ovpn", "wallet.dat", ".bash_history", ".zsh_history"),
-)
-HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +54,3 @@ def summarize_directory(directory: Directory) -> DirectorySummary:
     except HutchError:  # not readable: copying it reports the reason
         return DirectorySummary(files, total, tuple(secrets), cut=True)
     return DirectorySummary(files, total, tuple(secrets), cut=seen == MAX_ENTRIES)
-
-
-def has_secret_name(name: str) -> bool:
-    name = name.lower()
-    if any(fnmatchcase(name, pattern) for pattern in HARMLESS):
-        return False
-    return any(fnmatchcase(name, pattern) for pattern in SECRETS)

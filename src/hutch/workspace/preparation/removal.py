@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.limits.disk_growth import measure
-from hutch.jail.process_owned_names import is_left_over, own_mark
+from hutch.jail.pid_stamped_names import is_left_over, own_mark
 from hutch.snapshots.confined_directory import remove_entry, to_hutch_error
 from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.workspace_record import Home

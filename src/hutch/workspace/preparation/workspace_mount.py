@@ -1,7 +1,9 @@
 """Opens a workspace: a descriptor for the host, and a location for a jail.
 
 A copy is opened directly. A large repository is not copied but mounted as an overlay:
-the read-only base below, the changes above. The overlay is mounted in its own
+the read-only base below, the changes above. Layers with installed dependencies lie below
+the base, so that a tracked file always wins; below a copy they make it an overlay, too,
+with the copy as its changes. The overlay is mounted in its own
 namespaces, so it is invisible on the host, needs no root, and disappears with the last
 descriptor, even after a crash. Overlayfs stores metadata in extended attributes that
 the jail can neither see nor set through the mount. Redirects are disabled.
@@ -28,7 +30,7 @@ from hutch.jail.launch.idmapped_mount import (
 )
 from hutch.jail.launch.jail_uid import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
 from hutch.jail.launch.launch import nsenter_prefix
-from hutch.jail.location import JailLocation, Namespaces
+from hutch.jail.work_directory import JailLocation, Namespaces
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.base_checkout import tree_path
@@ -39,6 +41,7 @@ UNSHARE, MOUNT = "/usr/bin/unshare", "/usr/bin/mount"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 SPARE_INODES = 16  # for the layers themselves
+MERGED = "merged"  # in a workspace's directory: where a copy is mounted over its layers
 MOUNT_OPTIONS = "redirect_dir=nofollow,metacopy=off,index=off"
 # Run in the data directory, so that no path needs quoting.
 Result = TypeVar("Result")
@@ -49,7 +52,7 @@ if [ "$3" ]; then
     mkdir "$2/memory/upper" "$2/memory/work"
     cp -a "$2/upper/." "$2/memory/upper/"
 fi
-mount -t overlay -o "$1" hutch "$2/tree"
+mount -t overlay -o "$1" hutch "$2/$4"
 echo mounted
 exec cat
 """
@@ -65,6 +68,7 @@ class WorkspaceMount:
     place: JailLocation
     _home: Path  # where it is stored
     _lock: int
+    copy: Directory | None = None  # of a copy over layers, the copied files alone
 
     @property
     def attributes(self) -> str | None:
@@ -85,8 +89,9 @@ class WorkspaceMount:
                 self.save()
         finally:
             self.directory.close()
-            if self.upper is not None:
-                self.upper.close()
+            for below in (self.upper, self.copy):
+                if below is not None:
+                    below.close()
             if self.place.namespaces is not None:
                 for fd in (self.place.namespaces.user, self.place.namespaces.mount):
                     if fd is not None:
@@ -133,28 +138,36 @@ def mount_directory(home: Home, directory: Path, record: Record) -> WorkspaceMou
     if lock is None:
         raise Conflict(f"The workspace '{record.id}' is already open. Close it there first.")
     try:
-        if record.mode != "overlay":
+        if record.mode != "overlay" and not record.layers:
             tree = directory / "tree"
             return WorkspaceMount(record, Directory.at(tree), None, JailLocation(tree, tree), directory, lock)
-        assert record.base is not None
-        lower = tree_path(home, record.base)
-        if not lower.is_dir():
-            raise NotFound(
-                f"The base '{record.base}' of the workspace '{record.id}' was removed. Prepare it again."
-            )
-        _repair_layers(directory)
+        lowers = [home.layer(key) / "tree" for key in record.layers]
+        if record.mode == "overlay":
+            assert record.base is not None
+            lowers.insert(0, tree_path(home, record.base))
+        for lower in lowers:
+            if not lower.is_dir():
+                kind = "layer" if lower.is_relative_to(home.layers) else "base"
+                raise NotFound(
+                    f"The {kind} '{lower.parent.name}' of the workspace '{record.id}' was removed. "
+                    "Prepare it again."
+                )
+        _repair_layers(directory, record)
         layered = _as_root if os.geteuid() == KERNEL_ROOT else _as_user
-        return layered(home, directory, lower, record, lock)
+        return layered(home, directory, lowers, record, lock)
     except BaseException:
         os.close(lock)
         raise
 
 
-def _repair_layers(directory: Path) -> None:
+def _repair_layers(directory: Path, record: Record) -> None:
     """Create or repair the directories of the layers after a crash."""
     if (directory / "work").exists():
         discard(directory / "work")  # it may belong to another user or be incomplete
     (directory / "work").mkdir(mode=0o700)
+    if record.mode != "overlay":
+        (directory / MERGED).mkdir(mode=0o755, exist_ok=True)
+        return
     (directory / "memory").mkdir(mode=0o700, exist_ok=True)
     if not (directory / "upper").exists():  # a crash between two renames of `save`
         (directory / "upper.saved").rename(directory / "upper")
@@ -163,11 +176,14 @@ def _repair_layers(directory: Path) -> None:
             discard(directory / name)
 
 
-def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> WorkspaceMount:
+def _as_user(
+    home: Home, directory: Path, lowers: Sequence[Path], record: Record, lock: int
+) -> WorkspaceMount:
     """Mount in the namespaces of a helper process, which ends once its descriptors are opened."""
-    inside, below = directory.relative_to(home.data), lower.relative_to(home.data)
+    inside, below = directory.relative_to(home.data), [lower.relative_to(home.data) for lower in lowers]
     changes, size = _memory_options(record)
-    layers = f"lowerdir={below},upperdir={inside}/{changes}upper,workdir={inside}/{changes}work"
+    above, merged = (f"{changes}upper", "tree") if record.mode == "overlay" else ("tree", MERGED)
+    layers = f"lowerdir={':'.join(map(str, below))},upperdir={inside}/{above},workdir={inside}/{changes}work"
     for program in (UNSHARE, MOUNT):
         if not Path(program).exists():
             raise Unavailable(f"{program} is missing. Install it: sudo apt-get install -y util-linux mount")
@@ -182,6 +198,7 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
                 f"{layers},userxattr,nosuid,nodev,{MOUNT_OPTIONS}",
                 str(inside),
                 size,
+                merged,
             ),
         ],
         env=ENVIRONMENT,
@@ -204,7 +221,7 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
             proc = Path(f"/proc/{holder.pid}")
             for name in ("ns/user", "ns/mnt"):
                 fds.append(os.open(proc / name, os.O_RDONLY | os.O_CLOEXEC))
-            for name in ("tree", f"{changes}upper"):
+            for name in (merged, above):
                 fds.append(os.open(f"{proc}/root{directory / name}", PATH_ONLY))
         except BaseException:
             for fd in fds:
@@ -214,26 +231,36 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
             holder.kill()
     user, mounts, tree, upper = fds
     place = JailLocation(
-        directory / "tree", _host_path_of_changes(directory, record, upper), Namespaces(user, mounts)
+        directory / merged, _host_path_of_changes(directory, record, upper), Namespaces(user, mounts)
     )
-    return WorkspaceMount(record, Directory(tree), Directory(upper), place, directory, lock)
+    return _mounted(record, tree, upper, place, directory, lock)
 
 
-def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> WorkspaceMount:
+def _mounted(
+    record: Record, tree: int, above: int, place: JailLocation, directory: Path, lock: int
+) -> WorkspaceMount:
+    if record.mode == "overlay":
+        return WorkspaceMount(record, Directory(tree), Directory(above), place, directory, lock)
+    return WorkspaceMount(record, Directory(tree), None, place, directory, lock, copy=Directory(above))
+
+
+def _as_root(
+    home: Home, directory: Path, lowers: Sequence[Path], record: Record, lock: int
+) -> WorkspaceMount:
     """Mount with mapped ids: the jail's user owns the layers there, and the owner does on disk."""
     identity = claim_identity()
     try:
-        fds = _in_own_thread(lambda: _mount_as_root(directory, lower, record, identity))
+        fds = _in_own_thread(lambda: _mount_as_root(directory, lowers, record, identity))
     except BaseException:
         identity.release()
         raise
     mounts, tree, upper = fds
     written = _host_path_of_changes(directory, record, upper)
     place = JailLocation(STAGE / "workspace", written, Namespaces(None, mounts), identity)
-    return WorkspaceMount(record, Directory(tree), Directory(upper), place, directory, lock)
+    return _mounted(record, tree, upper, place, directory, lock)
 
 
-def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Identity) -> list[int]:
+def _mount_as_root(directory: Path, lowers: Sequence[Path], record: Record, identity: Identity) -> list[int]:
     owner = directory.stat()
     # Files that root creates, such as the whiteouts of overlayfs, need a fixed owner on disk, too: files of
     # an unmapped owner cannot be removed.
@@ -244,9 +271,11 @@ def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Ident
     fds: list[int] = []
     try:
         with own_mount_namespace() as stage:
-            for name in ("base", "changes", "workspace"):
-                (stage / name).mkdir()
-            attach(lower, stage / "base", ids, writable=False)
+            below = [stage / f"lower{number}" for number in range(len(lowers))]
+            for path in (*below, stage / "changes", stage / "workspace"):
+                path.mkdir()
+            for lower, target in zip(lowers, below, strict=True):
+                attach(lower, target, ids, writable=False)
             attach(directory, stage / "changes", ids)
             above = stage / "changes" / changes
             if size:
@@ -254,12 +283,13 @@ def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Ident
                 (above / "upper").mkdir()
                 (above / "work").mkdir()
                 _copy_layer(stage / "changes/upper", above / "upper")
-            layers = f"lowerdir={stage}/base,upperdir={above}/upper,workdir={above}/work"
+            top = above / "upper" if record.mode == "overlay" else stage / "changes/tree"
+            layers = f"lowerdir={':'.join(map(str, below))},upperdir={top},workdir={above}/work"
             mount("overlay", stage / "workspace", f"{layers},{MOUNT_OPTIONS}")
             fds.append(os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
             fds.append(os.open(stage / "workspace", PATH_ONLY))
             # The host uses the unmapped owners.
-            fds.append(os.open(above / "upper" if size else directory / "upper", PATH_ONLY))
+            fds.append(os.open(top if size else directory / top.name, PATH_ONLY))
             return fds
     except BaseException:
         for fd in fds:
@@ -283,7 +313,9 @@ def _memory_options(record: Record) -> tuple[str, str]:
 
 def _host_path_of_changes(directory: Path, record: Record, upper: int) -> Path:
     """The host path of the changes; for memory, only the descriptor has a path."""
-    return directory / "upper" if record.storage == "disk" else Path(f"/proc/self/fd/{upper}")
+    if record.storage == "memory":
+        return Path(f"/proc/self/fd/{upper}")
+    return directory / ("upper" if record.mode == "overlay" else "tree")
 
 
 def _copy_layer(source: Path, target: Path, prefix: Sequence[str] = ()) -> None:

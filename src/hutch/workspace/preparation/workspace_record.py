@@ -3,11 +3,13 @@
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Literal, Self
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
+from hutch.system.atomic_file import replace_file
 
 Mode = Literal["copy", "reflink", "overlay"]
 Storage = Literal["disk", "memory"]
@@ -33,17 +35,22 @@ class Record:
     quota_files: int
     notes: tuple[str, ...] = ()  # what was skipped, for users
     settings: str = ""  # the repository's settings file, decoded by os.fsdecode
+    layers: tuple[str, ...] = ()  # keys of the layers with installed dependencies, below the base
+    layer_roots: tuple[str, ...] = ()  # the paths that they add; never part of a snapshot
+    environment: str = ""  # about installed dependencies, for the agent; parts of it are untrusted
+    variables: Mapping[str, str] = field(default_factory=dict)  # of every command, where no layer has them
 
     def write(self, directory: Path) -> None:
         text = json.dumps(asdict(self), indent=1, ensure_ascii=True)
-        (directory / FILE).write_text(text + "\n")
+        replace_file(directory / FILE, text + "\n")
 
     @classmethod
     def read(cls, directory: Path) -> Self:
         try:
             fields_read = json.loads((directory / FILE).read_text())
-            known = {field.name for field in fields(cls)}
-            fields_read["notes"] = tuple(fields_read.get("notes", ()))
+            known = {each.name for each in fields(cls)}
+            for name in ("notes", "layers", "layer_roots"):
+                fields_read[name] = tuple(fields_read.get(name, ()))
             return cls(**{name: value for name, value in fields_read.items() if name in known})
         except FileNotFoundError:
             raise NotFound(f"There is no workspace '{directory.name}'. Prepare it first.") from None
@@ -64,12 +71,26 @@ class Home:
         return self.data / "bases"
 
     @property
+    def layers(self) -> Path:
+        """The layers with installed dependencies."""
+        return self.data / "layers"
+
+    def layer(self, key: str) -> Path:
+        """The directory of a layer, which may not exist."""
+        return self.layers / check_id(key)
+
+    @property
     def repositories(self) -> Path:
         return self.data / "repositories"
 
     @property
     def workspaces(self) -> Path:
         return self.data / "workspaces"
+
+    @property
+    def staged_files(self) -> Path:
+        """The starter files of sessions that are not prepared yet."""
+        return self.data / "starter-files"
 
     def workspace(self, id: str) -> Path:
         """The directory of a workspace, which may not exist."""

@@ -1,0 +1,1 @@
+"""The policies of owners: rules bound to roles, repositories and categories."""

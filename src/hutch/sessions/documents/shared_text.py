@@ -1,0 +1,102 @@
+"""The text of a file that several people edit at once, as a Yjs document.
+
+There are two replicas: the text that people see, and the version on disk. A save brings the first into the
+second. A program that changes the file edits the second, and its edit is merged into the first as that of
+one more person, so nothing that was typed meanwhile is lost.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Self
+
+from hutch.domain.errors import BadRequest
+from hutch.sessions.documents.text_difference import Replacement
+
+if TYPE_CHECKING:
+    from pycrdt import Doc, Text
+
+ROOT = "content"
+
+
+class SharedText:
+    """Not safe for several threads at once."""
+
+    def __init__(self) -> None:
+        self._shared = _empty()
+        self._disk = _empty()
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        made = cls()
+        made.change_on_disk([(0, 0, text)])
+        return made
+
+    @classmethod
+    def restored(cls, saved: bytes, updates: Iterable[bytes]) -> Self:
+        """The text as it was: `saved` is the state at the last save, `updates` came after it."""
+        made = cls()
+        made._disk.apply_update(saved)
+        made._shared.apply_update(saved)
+        for update in updates:
+            made._shared.apply_update(update)
+        return made
+
+    @property
+    def text(self) -> str:
+        return str(self._shared[ROOT])
+
+    @property
+    def text_on_disk(self) -> str:
+        return str(self._disk[ROOT])
+
+    @property
+    def is_saved(self) -> bool:
+        return self.text == self.text_on_disk
+
+    @property
+    def state(self) -> bytes:
+        """The state vector: what a peer compares to learn which updates are missing."""
+        return self._shared.get_state()
+
+    def updates_since(self, state: bytes | None = None) -> bytes:
+        """All that a peer with this state vector lacks."""
+        try:
+            return self._shared.get_update(state)
+        except ValueError:
+            raise BadRequest("This is not the state of a Yjs document.") from None
+
+    def saved_state(self) -> bytes:
+        return self._disk.get_update()
+
+    def apply(self, update: bytes) -> None:
+        try:
+            self._shared.apply_update(update)
+        except ValueError:
+            raise BadRequest("This is not an update of a Yjs document.") from None
+
+    def mark_saved(self, updates: bytes) -> None:
+        """Note that the text is on disk; `updates` are those of `unsaved` at the time it was written."""
+        self._disk.apply_update(updates)
+
+    def unsaved(self) -> bytes:
+        return self._shared.get_update(self._disk.get_state())
+
+    def change_on_disk(self, replacements: Sequence[Replacement]) -> bytes:
+        """Note how a program changed the file. Returns the update for all peers."""
+        before = self._disk.get_state()
+        disk = self._disk[ROOT]
+        for start, end, replacement in reversed(replacements):
+            if end > start:
+                del disk[start:end]
+            if replacement:
+                disk.insert(start, replacement)
+        update = self._disk.get_update(before)
+        self._shared.apply_update(update)
+        return update
+
+
+def _empty() -> "Doc[Text]":
+    from pycrdt import Doc, Text
+
+    made: Doc[Text] = Doc()
+    made[ROOT] = Text()
+    return made

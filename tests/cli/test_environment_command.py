@@ -1,0 +1,176 @@
+"""`hutch environment`, and `hutch run` with dependencies of the repository."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+from hutch.cli import exit_codes
+from tests.cli.running import Project, call
+from tests.deadline import DEADLINE_S
+from tests.environment.layers.registries import add_wheel, serving
+from tests.forge.repositories import commit, git
+from tests.forked import HUTCH
+
+SETTINGS = """[tests]
+command = "python3 -S -m unittest -q"
+[environment]
+setup = ["cp lock.txt installed.py && echo copied"]
+inputs = ["lock.txt"]
+outputs = ["installed.py"]
+"""
+FILES = {
+    "lock.txt": "TEXT = 'hello'\n",
+    "adding.py": "from installed import TEXT\n\n\ndef add(a, b):\n    return a - b\n",
+    ".hutch/config.toml": SETTINGS,
+}
+FIX = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a + b"}]}
+FIXES = (
+    {"calls": [call("edit_file", **FIX)]},
+    {"calls": [call("finish", title="Add", summary="The sign was wrong.")], "times": 5},
+)
+AUTO = {"HUTCH_ENVIRONMENT__AUTO": "true"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "place")
+    commit(made.work, FILES)
+    return made
+
+
+def test_tests_pass_thanks_to_installed_dependencies(project: Project) -> None:
+    without = project.run(replies=FIXES)
+    assert "tests: 1 passed" not in without.stdout
+    assert "nobody has accepted the set-up yet" in without.stdout + without.stderr
+    first = project.run(replies=FIXES, **AUTO)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "dependencies are installed" in first.stdout
+    assert "tests: 1 passed" in first.stdout
+    second = project.run(replies=FIXES, **AUTO)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "dependencies in .hutch-cache, installed.py" in second.stdout
+    assert "installing dependencies" not in second.stdout
+    listed = project.hutch("environment", "list", "--json").stdout
+    (layer,) = map(json.loads, listed.splitlines())
+    assert "installed.py" in layer["roots"]
+    assert len(layer["workspaces"]) == 2
+
+
+@pytest.mark.long
+def test_detected_packages_are_installed_from_the_index_of_the_user(project: Project, tmp_path: Path) -> None:
+    add_wheel(tmp_path / "index", "greeting", "1.0", {"greeting.py": "TEXT = 'hello'\n"})
+    commit(project.work, {"requirements.txt": "greeting==1.0\n", ".hutch/config.toml": ""})
+    with serving(tmp_path / "index") as host:
+        index = {"PIP_INDEX_URL": f"http://{host}/simple", "HUTCH_JAIL__PRIVATE_NETWORKS": "127.0.0.0/8"}
+        built = project.hutch("environment", "build", "--yes", "--json", **index)
+        assert built.returncode == 0, built.stdout + built.stderr
+        program = "python -c 'import greeting; print(greeting.TEXT)'"
+        ran = project.hutch("environment", "shell", "-c", program, **index)
+        assert ran.stdout == "hello\n", ran.stderr
+        commit(project.work, {"requirements.txt": "greeting==1.0\n# changed\n"})
+        other = {**index, "HUTCH_ENVIRONMENT__REGISTRIES": "x.example"}
+        failed = project.hutch("environment", "build", "--yes", **other)
+    assert failed.returncode == exit_codes.NO
+    assert "not reached: " in failed.stderr
+    assert "environment.registries" in failed.stderr
+
+
+def test_the_set_up_is_shown_built_and_removed(project: Project) -> None:
+    shown = project.hutch("environment", "show")
+    assert "cp lock.txt installed.py" in shown.stdout
+    assert "not installed yet; not accepted yet" in shown.stdout
+    refused = project.hutch("environment", "build")
+    assert (refused.returncode, "was not accepted" in refused.stderr) == (exit_codes.BAD_REQUEST, True)
+    built = project.hutch("environment", "build", "--yes", "--json")
+    assert built.returncode == 0, built.stderr
+    key = json.loads(built.stdout)["key"]
+    assert "installed, " in project.hutch("environment", "show").stdout
+    ran = project.hutch("environment", "shell", "-c", "cat installed.py; exit 7")
+    assert (ran.returncode, ran.stdout) == (7, "TEXT = 'hello'\n"), ran.stderr
+    assert key[:12] in project.hutch("__complete", "environment", "rm", "").stdout
+    assert "copied" in project.hutch("environment", "log", key[:12]).stdout
+    assert project.hutch("environment", "rm", key[:12]).returncode == 0
+    assert project.hutch("environment", "list", "--json").stdout == ""
+    assert project.hutch("workspace", "ls", "--json").stdout == ""  # nothing is left of it
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("rm",), "Name the layers to remove"),
+        (("rm", "abcdef"), "There is no layer 'abcdef'"),
+        (("rm", "a"), "too short"),
+        (("log", "../../x"), "is no key"),
+        (("show", "/nonexistent"), "/nonexistent"),
+    ],
+)
+def test_mistakes_are_named(project: Project, words: tuple[str, ...], message: str) -> None:
+    ran = project.hutch("environment", *words)
+    assert ran.returncode == exit_codes.BAD_REQUEST
+    assert message in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "repository", "is_installed"),
+    [("y", "", True), ("n", "", False), ("y", "bare", True), ("y", "address", True)],
+)
+def test_one_key_accepts_the_set_up_before_a_run(
+    project: Project, tmp_path: Path, key: str, repository: str, is_installed: bool
+) -> None:
+    words = [HUTCH, "run", "Mend add", "--no-pr", "--here", "--model", project.cassette(*FIXES)]
+    if repository:
+        bare = tmp_path / "bare.git"
+        git(tmp_path, "clone", "--quiet", "--bare", str(project.work), str(bare))
+        words += ["--repo", str(bare) if repository == "bare" else bare.as_uri()]
+    main, side = pty.openpty()
+    termios.tcsetwinsize(side, (50, 300))
+    env = project.environment()
+    with subprocess.Popen(words, cwd=project.work, env=env, stdin=side, stdout=side, stderr=side) as run:
+        os.close(side)
+        printed = _read_until(main, b"any other key for no")
+        assert b"cp lock.txt installed.py" in printed
+        _press(main, key)
+        _read_until(main, b"")
+        run.wait(DEADLINE_S)
+    os.close(main)
+    assert bool(project.hutch("environment", "list", "--json").stdout) == is_installed
+
+
+def test_variables_of_a_repository_need_no_set_up(project: Project) -> None:
+    commit(project.work, {".hutch/config.toml": '[environment]\nvariables = { MODE = "test" }\n'})
+    said = project.run(replies=({"calls": [call("bash", command="echo mode $MODE")]}, {"text": "Done."}))
+    assert "mode test" in said.stdout
+    assert project.hutch("shell", "--", "printenv", "MODE").stdout == "test\n"
+    commit(project.work, {".hutch/config.toml": '[environment]\nvariables = { BASH_ENV = "x" }\n'})
+    shown = project.hutch("environment", "show")
+    assert "variable BASH_ENV is set by Hutch itself" in shown.stderr
+
+
+def _press(fd: int, key: str) -> None:
+    """Press a key until it is read: keys that come before the terminal reads single keys are discarded."""
+    answer = b""
+    while b"\n" not in answer:
+        os.write(fd, key.encode())
+        while select.select([fd], [], [], 1)[0] and b"\n" not in answer:
+            answer += os.read(fd, 65536)
+
+
+def _read_until(fd: int, mark: bytes) -> bytes:
+    """Everything that is printed up to a mark; up to the end if it is empty."""
+    printed = b""
+    while not mark or mark not in printed:
+        assert select.select([fd], [], [], DEADLINE_S)[0], printed
+        try:
+            data = os.read(fd, 65536)
+        except OSError:  # the terminal was closed
+            break
+        if not data:
+            break
+        printed += data
+    return printed

@@ -1,0 +1,253 @@
+"""Files are edited by several people at once over a WebSocket, and by programs meanwhile."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pycrdt import Doc, Text
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import InvalidStatus
+
+from tests.gateway.api import TIMEOUT_S, V1, Api, eventually, serving
+from tests.gateway.streaming import socket
+
+pytestmark = pytest.mark.anyio
+NUMBER = 7
+
+
+class Editor:
+    """A client with one file open, as a browser would have it."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.doc: Doc[Text] = Doc()
+        self.doc["content"] = Text()
+        self.news: list[dict[str, Any]] = []
+        self.epoch = ""
+
+    @property
+    def text(self) -> str:
+        return str(self.doc["content"])
+
+    async def send(self, type: str, **fields: Any) -> None:
+        await self.connection.send(orjson.dumps({"type": type, "document": NUMBER, **fields}).decode())
+
+    async def open(self, path: str) -> dict[str, Any]:
+        """Open a file, and send the text that was typed while offline."""
+        mine = base64.b64encode(self.doc.get_state()).decode()
+        await self.send("open", path=path, epoch=self.epoch, state=mine)
+        opened = await self.until("opened")
+        self.epoch = opened["epoch"]
+        await self.connection.send(
+            NUMBER.to_bytes(4) + self.doc.get_update(base64.b64decode(opened["state"]))
+        )
+        return opened
+
+    async def type(self, at: int, text: str) -> None:
+        before = self.doc.get_state()
+        self.doc["content"].insert(at, text)
+        await self.connection.send(NUMBER.to_bytes(4) + self.doc.get_update(before))
+
+    async def read(self) -> None:
+        frame = await self.connection.recv()
+        if isinstance(frame, bytes):
+            assert int.from_bytes(frame[:4]) == NUMBER
+            self.doc.apply_update(frame[4:])
+        else:
+            self.news.append(orjson.loads(frame))
+
+    async def until(self, kind: str) -> dict[str, Any]:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not any(each["type"] == kind for each in self.news):
+                await self.read()
+        found = next(each for each in self.news if each["type"] == kind)
+        self.news.remove(found)
+        return found
+
+    async def sees(self, *texts: str) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not all(text in self.text for text in texts):
+                await self.read()
+
+
+@asynccontextmanager
+async def editing(api: Api, session_id: str, path: str = "a.txt") -> AsyncIterator[Editor]:
+    async with socket(api, f"/sessions/{session_id}/documents/socket") as connection:
+        editor = Editor(connection)
+        await editor.open(path)
+        yield editor
+
+
+async def put(api: Api, session_id: str, path: str, data: bytes) -> None:
+    answered = await api.put(f"{V1}/sessions/{session_id}/files/{path}", content=data)
+    assert answered.status_code in (200, 201), answered.text
+
+
+async def content(api: Api, session_id: str, path: str = "a.txt") -> bytes:
+    return (await api.get(f"{V1}/sessions/{session_id}/files/{path}")).content
+
+
+async def test_two_people_type_in_one_file_and_it_is_saved(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "a.txt", "one é\ntwo\n".encode())
+        async with editing(api, session_id) as ada, editing(api, session_id) as bo:
+            await ada.sees("two")
+            await bo.sees("two")
+            assert ada.text == bo.text == "one é\ntwo\n"
+            await asyncio.gather(ada.type(0, "A"), bo.type(len("one é\n".encode()), "B"))
+            await ada.sees("Aone é\nBtwo")
+            await bo.sees("Aone é\nBtwo")
+            await bo.send("cursor", position={"anchor": 3})
+            cursor = await ada.until("cursor")
+            assert cursor["position"] == {"anchor": 3} and cursor["name"] and cursor["user"]
+            await ada.until("saved")
+            assert await content(api, session_id) == "Aone é\nBtwo\n".encode()
+        changes = [each for each in await api.events(session_id) if each["type"] == "file.changed"]
+        assert changes[-1]["by"] == changes[0]["by"] and changes[-1]["cause"] == "request"
+
+
+async def test_a_cursor_goes_when_its_connection_breaks(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "a.txt", b"one\n")
+        async with editing(api, session_id) as ada:
+            async with editing(api, session_id) as bo:
+                await bo.send("cursor", position={"anchor": 1})
+                assert (await ada.until("cursor"))["position"] == {"anchor": 1}
+                bo.connection.transport.abort()
+            assert (await ada.until("cursor"))["position"] is None
+
+
+async def test_a_program_changes_a_file_while_a_user_types(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "a.txt", b"one\ntwo\nthree\n")
+        async with editing(api, session_id) as ada:
+            await ada.sees("three")
+            await ada.type(3, " by hand")
+            answered = await api.post(
+                f"{V1}/sessions/{session_id}/commands", json={"command": "sed -i s/three/3/ a.txt"}
+            )
+            assert answered.status_code < 300, answered.text
+            await ada.sees("one by hand\ntwo\n3\n")
+            await ada.send("save")
+            await ada.until("saved")
+            assert await content(api, session_id) == b"one by hand\ntwo\n3\n"
+            await put(api, session_id, "a.txt", b"")
+            async with asyncio.timeout(TIMEOUT_S):
+                while ada.text:
+                    await ada.read()
+
+
+async def test_what_was_typed_without_a_connection_is_merged_after_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "a.txt", b"one\r\ntwo\r\n")
+        async with editing(api, session_id) as ada:
+            await ada.sees("two")
+            await ada.type(0, "sent ")
+    ada.doc["content"].insert(0, "offline ")
+    async with serving(tmp_path) as api:
+        await put(api, session_id, "a.txt", b"sent one\r\ntwo\r\nby another\r\n")
+        async with socket(api, f"/sessions/{session_id}/documents/socket") as connection:
+            ada.connection, epoch = connection, ada.epoch
+            assert (await ada.open("a.txt"))["epoch"] == epoch
+            await ada.sees("by another")
+            await ada.send("save")
+            await ada.until("saved")
+        assert ada.text == "offline sent one\ntwo\nby another\n"
+        assert await content(api, session_id) == b"offline sent one\r\ntwo\r\nby another\r\n"
+
+
+async def test_a_new_file_is_written_and_a_deleted_one_kept_in_the_editor(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        async with editing(api, session_id, "new/b.txt") as ada:
+            await ada.type(0, "text")
+            await ada.until("saved")
+            assert await content(api, session_id, "new/b.txt") == b"text"
+            await api.delete(f"{V1}/sessions/{session_id}/files/new/b.txt")
+            await ada.until("deleted")
+            assert ada.text == "text"
+            await ada.type(4, " again")
+            await ada.send("save")
+            await ada.until("saved")
+            assert await content(api, session_id, "new/b.txt") == b"text again"
+
+
+async def test_only_people_who_may_work_in_the_session_get_documents(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        bob = await api.as_user("bob")
+        for status in (404, 403):
+            with pytest.raises(InvalidStatus) as refused:
+                async with socket(bob, f"/sessions/{session_id}/documents/socket"):
+                    pass
+            assert refused.value.response.status_code == status
+            shared = await api.put(f"{V1}/sessions/{session_id}/shares/bob", json={"role": "observer"})
+            assert shared.status_code < 300, shared.text
+
+
+async def test_a_share_that_is_withdrawn_ends_editing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "a.txt", b"one\n")
+        bob = await api.as_user("bob")
+        await api.put(f"{V1}/sessions/{session_id}/shares/bob", json={"role": "member"})
+        async with editing(bob, session_id) as editor:
+            await editor.sees("one")
+            await api.put(f"{V1}/sessions/{session_id}/shares/bob", json={"role": "observer"})
+
+            async def is_refused() -> bool:
+                await editor.type(0, "x")
+                await editor.send("ping")
+                await editor.until("pong")
+                return any(each["type"] == "error" for each in editor.news)
+
+            await eventually(is_refused)
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ({"type": "open", "path": "../../etc/passwd"}, "path"),
+        ({"type": "open", "path": ""}, "path"),
+        ({"type": "open", "path": "b.bin"}, "not UTF-8"),
+        ({"type": "open", "path": "a.txt", "state": "!"}, "Base64"),
+        ({"type": "save"}, "Open it first"),
+        ({"type": "dance"}, "There is no frame"),
+        ({"type": "cursor", "position": {"x": "y" * 5000}}, "Open it first"),
+        (b"\0\0\0\1garbage", "Open it first"),
+        (b"", "Open it first"),
+    ],
+)
+async def test_bad_frames_are_answered_and_change_nothing(tmp_path: Path, frame: Any, expected: str) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "b.bin", b"\xff\xfe\0")
+        async with socket(api, f"/sessions/{session_id}/documents/socket") as connection:
+            editor = Editor(connection)
+            if isinstance(frame, bytes):
+                await connection.send(frame)
+            else:
+                await editor.send(**frame)
+            assert expected in (await editor.until("error"))["detail"]
+
+
+async def test_a_broken_update_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "a.txt", b"one\n")
+        async with editing(api, session_id) as ada:
+            await ada.connection.send(NUMBER.to_bytes(4) + b"\xff\xff\xff\xff")
+            assert "update" in (await ada.until("error"))["detail"]
+            await ada.type(0, "still ")
+            await ada.send("save")
+            await ada.until("saved")
+        assert await content(api, session_id) == b"still one\n"

@@ -1,0 +1,116 @@
+"""Shared texts, their journal, and saves that a crash interrupts."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pycrdt import Doc, Text
+
+from hutch.domain.errors import Conflict, NotFound
+from hutch.sessions.documents.open_document import OpenDocument
+from hutch.sessions.documents.shared_text import ROOT, SharedText
+from hutch.sessions.documents.text_difference import find_replacements
+from hutch.sessions.documents.update_journal import Header, Journal
+from hutch.sessions.requests import ReadFile, Request, WriteFile
+from hutch.workspace.files.partial_read import Bytes
+
+pytestmark = pytest.mark.anyio
+TEXTS = st.lists(st.sampled_from(["a\n", "é\n", "😀b\n", "c", "\n", "dd\n"]), max_size=12).map("".join)
+
+
+@given(TEXTS, TEXTS)
+def test_the_difference_turns_one_text_into_the_other(before: str, after: str) -> None:
+    data = before.encode()
+    for start, end, text in reversed(find_replacements(before, after)):
+        data = data[:start] + text.encode() + data[end:]
+    assert data.decode() == after
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_typing_and_a_change_on_disk_are_merged(before: str, typed: str, after: str) -> None:
+    shared = SharedText.of(before)
+    peer: Doc[Text] = Doc()
+    peer[ROOT] = Text()
+    peer.apply_update(shared.updates_since())
+    peer[ROOT].insert(0, f"<{typed}>")
+    shared.apply(peer.get_update())
+    shared.change_on_disk(find_replacements(before, after))
+    assert shared.text_on_disk == after
+    assert shared.text.replace(f"<{typed}>", "", 1) == after
+
+
+class Disk:
+    """One file, with a crash after a write."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data: bytes | None = data
+        self.crashes = False
+
+    async def call(self, request: Request[Any], by: str) -> Any:
+        match request:
+            case ReadFile(path, start):
+                if self.data is None:
+                    raise NotFound("There is none.")
+                return Bytes(path, self.data[start:], start, len(self.data))
+            case WriteFile(_, data, if_hash, create):
+                if create is (self.data is not None):
+                    raise Conflict("There is one.")
+                if self.data is not None and if_hash != hashlib.sha256(self.data).hexdigest():
+                    raise Conflict("It has changed.")
+                self.data = data
+                if self.crashes:
+                    raise OSError("The power failed.")
+
+
+class Silent:
+    user_id = "usr_1"
+
+    def receive(self, document: OpenDocument, update: bytes) -> None: ...
+
+    def notify(self, document: OpenDocument, kind: str, **fields: Any) -> None: ...
+
+
+def typed(document: OpenDocument, text: str) -> bytes:
+    peer: Doc[Text] = Doc()
+    peer[ROOT] = Text()
+    peer.apply_update(document.updates_since())
+    before = peer.get_state()
+    peer[ROOT].insert(0, text)
+    return peer.get_update(before)
+
+
+async def test_a_save_that_a_crash_interrupts_is_not_doubled(tmp_path: Path) -> None:
+    disk, place = Disk(b"one\n"), tmp_path / "documents" / "a"
+    document = await OpenDocument.open("a", place, disk.call, by="usr_1")
+    document.edit(Silent(), typed(document, "typed "))
+    disk.crashes = True
+    with pytest.raises(OSError, match="power"):
+        await document.save("usr_1")
+    document.edit(Silent(), typed(document, "later "))
+    disk.crashes = False
+    again = await OpenDocument.open("a", place, disk.call, by="usr_1")
+    assert again.epoch == document.epoch
+    await again.save("usr_1")
+    assert disk.data == b"later typed one\n"
+    await again.close()
+
+
+def test_a_record_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
+    place = tmp_path / "documents" / "a"
+    journal = Journal.create(place, Header("e", "a", None), b"saved")
+    journal.add(b"first")
+    journal.add(b"second")
+    journal.close()
+    with place.open("r+b") as file:
+        file.truncate(place.stat().st_size - 3)
+    for _ in range(2):
+        found = Journal.open(place)
+        assert found is not None
+        opened, records = found
+        assert [data for _, data in records] == [b"saved", b"first"]
+        opened.close()
+    place.write_bytes(b"no journal\n")
+    assert Journal.open(place) is None
