@@ -1,0 +1,109 @@
+"""Every page by axe, in both themes, and on a phone."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, expect
+
+from tests.cli.upping import Up
+from tests.web.web_sessions import cassette, new_session
+
+pytestmark = pytest.mark.anyio
+
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+ASKS = {"text": "Look.", "calls": [{"tool": "bash", "args": {"command": "git push origin main"}}]}
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+RULES = {"type": "tag", "values": TAGS}
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}  # a theme changes nothing else
+
+
+@pytest.fixture(scope="module")
+async def waiting(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A session that waits for an approval."""
+    model = cassette(tmp_path_factory.mktemp("model"), [ASKS])
+    return await new_session(api, prompt="Push.", purpose="Push it", model=model, persona="pair")
+
+
+async def violations(page: Page, only: dict[str, Any] = RULES) -> list[Any]:
+    """The rules of WCAG 2.2 AA that the page breaks. Scripts of the test itself pass the page's policy."""
+    await page.evaluate(AXE.read_text())
+    found = await page.evaluate("only => axe.run(document, {runOnly: only})", only)
+    return [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found["violations"]]
+
+
+async def assert_no_violations(page: Page) -> None:
+    """In both themes: every rule in one, the colours in the other."""
+    assert await violations(page) == []
+    light = await page.evaluate(BACKGROUND)
+    await page.emulate_media(color_scheme="dark")
+    assert await page.evaluate(BACKGROUND) != light
+    assert await violations(page, COLOURS) == []
+
+
+async def test_login_page(browser: Browser, up: Up) -> None:
+    context = await browser.new_context(color_scheme="light")
+    page = await context.new_page()
+    await page.goto(f"{up.url}/")
+    await expect(page.get_by_label("Password")).to_be_visible()
+    await assert_no_violations(page)
+    await context.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "shows"),
+    [
+        ("/", "Push it"),
+        ("/new", "Sample with one failing test"),
+        ("/s/{waiting}", "Needs you, 1 of 1"),
+        ("/s/{waiting}?panel=log", "approval.requested"),
+        ("/s/{waiting}?panel=tests&file=slugs.py", "No tests were run"),
+        ("/settings/you", "Theme"),
+        ("/settings/approvals", "Approvals"),
+        ("/settings/models", "Provider"),
+        ("/settings/personas", "engineer"),
+        ("/settings/rules", "Try a call"),
+        ("/settings/users", "Invitations"),
+        ("/settings/secrets", "Secrets of the installation"),
+        ("/settings/tokens", "New token"),
+        ("/settings/environments", "Environments"),
+        ("/settings/health", "Version"),
+        ("/s/{waiting}/play", "Link to this moment"),
+        ("/record", "Choose a record file"),
+        ("/changes", "No change was proposed yet"),
+    ],
+)
+async def test_pages(page: Page, up: Up, waiting: str, path: str, shows: str) -> None:
+    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    await page.goto(up.url + path.format(waiting=waiting))
+    await expect(page.get_by_text(shows).first).to_be_visible()
+    await assert_no_violations(page)
+
+
+async def test_a_page_that_does_not_exist(logged_in: BrowserContext, up: Up) -> None:
+    page = await logged_in.new_page()
+    await page.goto(f"{up.url}/nothing")
+    await expect(page.get_by_text("There is nothing here")).to_be_visible()
+    assert await violations(page) == []
+    await page.close()
+
+
+async def test_a_phone_shows_the_card_and_nothing_overflows(
+    logged_in: BrowserContext, up: Up, waiting: str
+) -> None:
+    page = await logged_in.new_page()
+    await page.set_viewport_size({"width": 390, "height": 780})
+    await page.goto(f"{up.url}/s/{waiting}")
+    for name in ("Allow once", "Deny"):
+        await expect(page.get_by_role("button", name=name)).to_be_in_viewport()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+    await page.goto(f"{up.url}/s/{waiting}?view=work")
+    for tab in ("Files", "Editor", "Changes", "Tests", "Terminal", "Preview", "Log"):  # none is cut off
+        await expect(page.get_by_role("tab", name=tab)).to_be_in_viewport(ratio=1)
+    await page.set_viewport_size({"width": 1600, "height": 900})  # a side column for changes and tests
+    await page.goto(f"{up.url}/s/{waiting}?panel=log")
+    for name in ("Changes", "Log"):
+        await expect(page.get_by_role("region", name=name, exact=True)).to_be_visible()
+    await page.close()

@@ -1,0 +1,89 @@
+"""People read a long conversation, search it, and come back to where they were."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.cli.upping import Up
+from tests.web.web_sessions import cassette, new_session, write
+
+pytestmark = pytest.mark.anyio
+
+FINISH = {"calls": [{"tool": "finish", "args": {"title": "Done", "summary": "All is there."}}]}
+
+
+async def test_search_finds_a_row_that_is_scrolled_away_and_a_reload_keeps_the_place(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    def part(n: int) -> object:
+        calls = [{"tool": "glob", "args": {"pattern": f"*{n}"}}]
+        return {"text": f"Part {n}{' needle' if n == 3 else ''}.\n\n" + "Words. " * 60, "calls": calls}
+
+    model = cassette(tmp_path, [*map(part, range(40)), FINISH])
+    session = await new_session(api, prompt="Talk.", model=model)
+    await page.goto(f"{up.url}/s/{session}")
+    log = page.get_by_role("log")
+    await expect(log.get_by_text("Part 39.")).to_be_in_viewport()
+    await expect(page.locator("header").get_by_text("idle")).to_be_visible()
+    await expect(log.get_by_text("needle")).to_have_count(0)  # not in the page
+    composer = page.get_by_label("Message to the agent")
+    await composer.click()
+    await page.keyboard.press("Control+f")
+    await page.keyboard.type("needle")
+    await expect(page.get_by_text("1 found")).to_be_visible()
+    await page.keyboard.press("Enter")
+    await expect(log.get_by_text("needle")).to_be_in_viewport()
+    await page.keyboard.press("Escape")
+    await expect(composer).to_be_focused()
+    await expect(log.get_by_text("needle")).to_be_in_viewport()
+
+    row = log.get_by_text("Part 3 needle.")
+    top = "element => Math.round(element.getBoundingClientRect().top)"
+    before = await row.evaluate(top)
+    await page.reload()
+    await expect(row).to_be_in_viewport()
+    await page.wait_for_function(
+        "([text, top]) => [...document.querySelectorAll('[role=log] p')].some(each => "
+        "each.textContent === text && Math.abs(each.getBoundingClientRect().top - top) <= 2)",
+        arg=["Part 3 needle.", before],
+    )
+
+
+async def test_a_message_waits_for_the_next_step_and_a_prompt_is_taken_back_and_edited(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    asks = {"calls": [{"tool": "bash", "args": {"command": "until test -e go; do sleep 0.1; done"}}]}
+    model = cassette(tmp_path, [asks, FINISH])
+    session = await new_session(api, prompt="Wait.", model=model, files={"a.txt": "a\n"})
+    await page.goto(f"{up.url}/s/{session}")
+    await expect(page.get_by_role("button", name="until test -e go")).to_be_visible()
+    composer = page.get_by_label("Message to the agent")
+    await composer.fill("Use tabs.")
+    await page.keyboard.press("Enter")
+    await composer.fill("Then write notes.")
+    await page.keyboard.press("Control+Enter")
+    tray = page.get_by_role("list", name="Sent and waiting")
+    await expect(tray.get_by_text("Use tabs.")).to_be_visible()
+    await tray.get_by_role("listitem").filter(has_text="Then write notes.").get_by_role("button").click()
+    await expect(composer).to_have_value("Then write notes.")
+    await write(api, session, "go", "")
+    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()
+    await expect(page.get_by_role("log").get_by_text("Use tabs.")).to_be_visible()
+    runs = (await api.get(f"/sessions/{session}/runs")).json()["items"]
+    assert [(each["prompt"], each["outcome"]) for each in runs] == [
+        ("Then write notes.", "cancelled"),
+        ("Wait.", "done"),
+    ]
+
+
+async def test_a_question_with_choices_is_answered_by_a_button(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    args = {"question": "Which storage?", "choices": ["SQLite", "PostgreSQL"]}
+    asks = {"calls": [{"tool": "ask_user", "args": args}]}
+    session = await new_session(api, prompt="Ask.", model=cassette(tmp_path, [asks, FINISH]))
+    await page.goto(f"{up.url}/s/{session}")
+    await page.get_by_role("button", name="PostgreSQL").click()
+    await expect(page.get_by_text(": PostgreSQL")).to_be_visible()

@@ -1,0 +1,134 @@
+"""The list of sessions, the first visit and notifications, in a real browser."""
+
+import re
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, expect
+
+from tests.cli.upping import Home, Up
+from tests.deadline import DEADLINE_S
+from tests.web.web_sessions import cassette, new_session
+
+pytestmark = pytest.mark.anyio
+
+ASKS = {"calls": [{"tool": "ask_user", "args": {"question": "Which database?"}}]}
+# The browser of the tests shows no notifications.
+FAKE = """
+    window.Notification = class {
+        static permission = 'granted';
+        static async requestPermission() { return 'granted'; }
+        constructor(title, { body, tag }) {
+            document.body.dataset.shown = [document.body.dataset.shown, title, body, tag].join('|');
+        }
+        close() {}
+    };
+"""
+
+
+async def test_the_first_visit_reaches_a_tested_change_by_keyboard_only(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with Home(tmp_path, is_new=True).up() as up:
+        page = await browser.new_page()
+        await page.goto(up.printed["link"])
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")  # log in
+        await expect(page.get_by_role("button", name="Not now")).to_be_visible()
+        await page.get_by_role("button", name="Not now").press("Enter")
+        await expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
+        await expect(page.get_by_role("button", name="Start")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("button", name="2 passed · fixed 1")).to_be_visible()
+        await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()
+        await page.goto(f"{up.url}/start")  # not a first visit any more
+        await expect(page).to_have_url(f"{up.url}/")
+        await page.close()
+
+
+async def test_a_session_that_asks_comes_first_in_another_browser_too(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    """No poll is involved: the list is asked again only when the stream reports a change."""
+    session = await new_session(api, purpose="Choose a database", model=cassette(tmp_path, [ASKS]))
+    await page.clock.install()  # timers of the page stand still unless the test moves them
+    await page.goto(up.url)
+    idle = page.locator("details", has=page.get_by_role("heading", name="Idle"))
+    await expect(idle.get_by_text("Choose a database")).to_be_visible()
+    await page.clock.run_for(1000)
+    await api.post(f"/sessions/{session}/inputs", json={"type": "prompt", "text": "Choose."})
+    needs = page.locator("details", has=page.get_by_role("heading", name="Needs you"))
+    asks = needs.get_by_role("listitem").filter(has_text="Choose a database")
+    deadline = time.monotonic() + DEADLINE_S
+    while not await asks.get_by_text("question: Which database?").count() and time.monotonic() < deadline:
+        await page.clock.run_for(60)
+    await expect(asks.get_by_text("question: Which database?")).to_be_visible()
+    await expect(page).to_have_title(re.compile(r"^\(\d+\) Sessions · Hutch$"))
+
+    await page.get_by_label("State").select_option("Idle")
+    await expect(page.get_by_text("Choose a database")).to_have_count(0)
+    await expect(page).to_have_url(f"{up.url}/?state=idle")
+
+
+async def test_ctrl_period_goes_to_the_card_from_home_and_the_palette_answers_too(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    await page.goto(f"{up.url}/changes")
+    await expect(page.get_by_role("heading", name="Changes")).to_be_visible()
+    run = {"calls": [{"tool": "bash", "args": {"command": "echo here"}}]}
+    done = {"calls": [{"tool": "finish", "args": {"title": "Done", "summary": "All is there."}}]}
+    # The session that has waited longest comes first; those of other tests may wait too.
+    older = (await api.get("/sessions?state=waiting")).json()["items"]
+    for each in older:
+        await api.post(f"/sessions/{each['id']}/inputs", json={"type": "end", "reason": ""})
+    model = cassette(tmp_path, [run, done])
+    session = await new_session(api, prompt="Run it.", model=model, persona="pair")
+    await page.goto(up.url)
+    await expect(page.get_by_text("approval: echo here")).to_be_visible()
+    await page.keyboard.press("Control+.")
+    await expect(page).to_have_url(f"{up.url}/s/{session}")
+    await expect(page.get_by_role("button", name="Allow once")).to_be_focused()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("> deny")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("denied by")).to_be_visible()
+
+
+async def test_a_run_without_a_model_leads_to_its_settings_and_a_wrong_path_is_refused_at_once(
+    logged_in: BrowserContext, up: Up, api: httpx.AsyncClient
+) -> None:
+    page = await logged_in.new_page()
+    session = await new_session(api, purpose="Without a model", prompt="Do.")
+    await page.goto(up.url)
+    row = page.get_by_role("listitem").filter(has_text="Without a model")
+    await expect(row.get_by_text("last run failed: No model is connected")).to_be_visible()
+    await row.get_by_role("link").click()
+    await page.get_by_role("link", name="Settings › Models and keys").click()
+    await expect(page).to_have_url(f"{up.url}/settings/models")
+    assert (await api.get(f"/sessions/{session}")).json()["last_run"]["outcome"] == "failed"
+
+    await page.goto(f"{up.url}/new")
+    await page.get_by_role("combobox", name="Repository").last.fill("/no/such/place")
+    await page.get_by_role("button", name="Next").click()
+    await expect(page.get_by_text("There is no directory /no/such/place")).to_be_visible()
+    await page.get_by_role("radio", name="An empty workspace").check()
+    await page.get_by_role("button", name="Next").click()
+    await expect(page.get_by_text("No model is connected yet")).to_be_visible()
+    await page.get_by_label("Persona").select_option("pair")
+    await expect(page.get_by_text("Works with a person, step by step").last).to_be_visible()
+    await page.close()
+
+
+async def test_a_notification_names_the_session_and_what_it_asks(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    await page.add_init_script(FAKE)
+    await page.goto(up.url)
+    await page.get_by_role("button", name="Tell me when one needs me").click()
+    await expect(page.get_by_role("button", name="Notifications are on")).to_be_visible()
+    session = await new_session(api, purpose="Ask me", prompt="Ask.", model=cassette(tmp_path, [ASKS]))
+    shown = f"Ask me needs you|question: Which database?|{session}"
+    # Sessions of other tests may wait too.
+    await expect(page.locator("body")).to_have_attribute("data-shown", re.compile(re.escape(f"|{shown}")))

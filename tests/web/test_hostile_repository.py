@@ -1,0 +1,113 @@
+"""A hostile repository opens every page: nothing runs, nothing is fetched, nothing hides."""
+
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.cli.upping import Up
+from tests.web.web_sessions import cassette, until_idle
+
+pytestmark = pytest.mark.anyio
+
+MARKUP = (
+    "<img src=//evil.example/a.png onerror=document.title='run'><script>document.title='run'</script>"
+    "<style>*{display:none}</style> [x](javascript:alert(1)) ![p](https://evil.example/p.png)"
+)
+HIDDEN = "safe\u202eyp.txt"  # shown by programs that obey U+202E as "safetxt.py"
+
+
+def hostile_repository(place: Path) -> Path:
+    place.mkdir()
+    (place / "README.md").write_text(MARKUP)
+    who = ["-c", "user.name=Eve", "-c", "user.email=eve@example.org"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], [*who, "commit", "-qm", MARKUP]):
+        subprocess.run(["git", *words], cwd=place, check=True)
+    return place
+
+
+@pytest.fixture(scope="module")
+async def change(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A change whose names, texts, output and diff are hostile."""
+    place = hostile_repository(tmp_path_factory.mktemp("hostile") / "repo")
+    calls = [
+        {
+            "tool": "write_file",
+            "args": {"path": HIDDEN, "content": f"{MARKUP}\n\u202e hidden\n{'x' * 1_000_000}"},
+        },
+        {
+            "tool": "bash",
+            "args": {"command": "printf '\\033]52;c;ZXZpbA==\\007\\033]8;;javascript:1\\033\\\\link'"},
+        },
+        {"tool": "bash", "args": {"command": f"echo '{MARKUP.replace(chr(39), '')}'; false"}},
+    ]
+    title = f"{MARKUP}\u202e"
+    finish = {"calls": [{"tool": "finish", "args": {"title": title[:70], "summary": MARKUP}}]}
+    model = cassette(place.parent, [{"text": MARKUP, "calls": calls}, finish])
+    body = {"repository": str(place), "prompt": MARKUP, "purpose": title, "model": model, "deliver": True}
+    made = await api.post("/sessions", json=body)
+    assert made.status_code == 201, made.text
+    session = made.json()["id"]
+    await until_idle(api, session)
+    async with api.stream("GET", f"/sessions/{session}/events/stream") as events:
+        async for line in events.aiter_lines():
+            if line in ("event: change.proposed", "event: delivery.ended"):
+                break
+    found = (await api.get(f"/changes?session={session}")).json()["items"]
+    return {"session": session, "change": found[0]["id"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "shows"),
+    [
+        ("/", "<img src=//evil.example"),
+        ("/s/{session}", "<script>"),
+        ("/s/{session}?panel=changes&view=work", "U+202E"),
+        ("/s/{session}?panel=log&view=work", "delivery.ended"),
+        ("/s/{session}/play", "U+202E"),
+        ("/c/{change}", "U+202E"),
+        ("/settings/audit", "Audit"),
+    ],
+)
+async def test_every_page_shows_it_as_text(
+    page: Page, up: Up, change: dict[str, str], path: str, shows: str
+) -> None:
+    """The page's own fixture fails at a request to another origin, a refusal of the policy, or an error."""
+    await page.goto(up.url + path.format(**change))
+    await expect(page.get_by_text(shows).first).to_be_visible()
+    assert await page.title() != "run"
+    elements = await page.locator("script, img, iframe, style").evaluate_all(
+        "all => all.map(e => e.outerHTML)"
+    )
+    found = [each for each in elements if "evil" in each or "document.title" in each]
+    assert found == []
+    links = await page.locator("main a").evaluate_all("links => links.map(link => link.protocol)")
+    assert set(links) <= {"http:", "https:"}
+
+
+async def test_sessions_changes_and_playbacks_of_others_are_not_found(
+    browser: Browser, up: Up, api: httpx.AsyncClient, change: dict[str, str]
+) -> None:
+    user = (await api.post("/users", json={"name": "mallory", "role": "member"})).json()
+    link = (await api.post(f"/users/{user['id']}/link")).json()["url"]
+    context = await browser.new_context()
+    answer = await context.request.post(f"{up.url}/api/v1/login/link", data={"link": link.partition("#")[2]})
+    assert answer.status == 200
+    page = await context.new_page()
+    for path in ("/s/{session}", "/s/{session}/play", "/c/{change}"):
+        await page.goto(up.url + path.format(**change))
+        await expect(page.get_by_text("There is nothing here, or it is not yours to see.")).to_be_visible()
+    await context.close()
+
+
+async def test_the_page_cannot_be_framed_and_its_cookie_is_out_of_reach(page: Page, up: Up) -> None:
+    answer = await page.goto(f"{up.url}/")
+    assert answer is not None
+    policy = answer.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy and "script-src 'self';" in policy
+    assert "hutch_session" not in await page.evaluate("document.cookie")
+    cookies = [each for each in await page.context.cookies() if each["name"] != "hutch_theme"]
+    assert all(each["httpOnly"] and each["sameSite"] in ("Lax", "Strict") for each in cookies)
+    assert cookies != []

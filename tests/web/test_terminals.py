@@ -1,0 +1,100 @@
+"""People work in terminals, together and over cut connections."""
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.cli.upping import Up
+from tests.web.test_editing_together import logged_in_as, share
+from tests.web.web_sessions import new_session
+
+pytestmark = pytest.mark.anyio
+
+
+async def open_terminal(page: Page, up: Up, session: str) -> None:
+    """Open one, which has the focus then."""
+    await page.goto(f"{up.url}/s/{session}?panel=terminal")
+    await page.get_by_role("button", name="Open a terminal").last.click()
+    await expect(page.locator(".xterm-rows")).to_contain_text("$")
+    await expect(page.locator(".xterm-helper-textarea")).to_be_focused()
+
+
+async def test_keys_reach_the_shell_text_of_programs_is_harmless_and_a_search_finds_it(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    session = await new_session(api)
+    await open_terminal(page, up, session)
+    rows = page.locator(".xterm-rows")
+    await page.evaluate("navigator.clipboard.writeText('mine')")
+    await page.keyboard.type(
+        "printf '\\033]52;c;c3RvbGVu\\a'; seq 100 300; echo $((6*7))-end\n"
+    )  # 48: "stolen"
+    await expect(rows).to_contain_text("42-end")
+    assert await page.evaluate("navigator.clipboard.readText()") == "mine"
+
+    await page.keyboard.type("echo lost")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.press("Control+k")  # 47: the line is deleted, no palette opens
+    await page.keyboard.type("echo kept-$((1+1))\n")
+    await expect(rows).to_contain_text("kept-2")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+    await page.keyboard.press("Control+Shift+F")
+    field = page.get_by_label("Find in the terminal").last
+    await field.fill("101")
+    await page.keyboard.press("Enter")
+    await expect(rows).to_contain_text("101")  # it was scrolled away
+    await field.fill("nowhere at all")
+    await expect(page.get_by_text("not found")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".xterm-helper-textarea")).to_be_focused()
+    await page.keyboard.press("Shift+F6")  # after the last region F6 is the browser's
+    await expect(page.locator(".xterm-helper-textarea")).not_to_be_focused()
+
+
+async def test_no_byte_is_lost_or_doubled_when_the_socket_is_cut_in_mid_output(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    await page.add_init_script(
+        "const Real = WebSocket; window.sockets = [];"
+        "window.WebSocket = class extends Real { constructor(...all) { super(...all); sockets.push(this) } }"
+    )
+    session = await new_session(api)
+    await open_terminal(page, up, session)
+    await page.keyboard.type("clear; for i in $(seq 40); do echo part $i; sleep 0.1; done; echo e''nd\n")
+    rows = page.locator(".xterm-rows")
+    await expect(rows).to_contain_text("part 5")
+    await page.evaluate("sockets.filter(each => each.url.includes('/terminals/')).at(-1).close(4000)")
+    await expect(rows).to_contain_text("end")
+    await page.keyboard.press("Control+Backquote")
+    await page.get_by_role("button", name="Maximise or restore the panel").click()
+    await expect(rows).to_contain_text("part 15")  # it is larger now
+    lines = await rows.inner_text()
+    shown = [line.strip() for line in lines.splitlines() if line.strip().startswith("part")]
+    assert shown == [f"part {number}" for number in range(41 - len(shown), 41)] and len(shown) > 20
+
+
+async def test_keys_of_a_second_person_are_refused_visibly_and_either_can_take_over(
+    page: Page, up: Up, browser: Browser, api: httpx.AsyncClient
+) -> None:
+    session = await new_session(api)
+    await open_terminal(page, up, session)
+    await page.keyboard.type("echo $((20+1))\n")
+    await page.get_by_role("button", name="Take over").click()
+    async with logged_in_as("dee", up, browser) as other:
+        await share(api, session, "dee", "member")
+        await other.goto(f"{up.url}/s/{session}?panel=terminal")
+        await expect(other.locator(".xterm-rows")).to_contain_text("21")
+        await other.locator(".xterm-helper-textarea").focus()
+        await other.keyboard.type("x")
+        region = other.get_by_role("region", name="Terminal")
+        await expect(region.locator(".text-bad")).to_be_visible()  # why the key was not sent
+        await region.get_by_role("button", name="Take over").click()
+        await expect(region.get_by_text("you type")).to_be_visible()
+        await other.locator(".xterm-helper-textarea").focus()
+        await other.keyboard.type("echo $((40+2))\n")
+        await expect(page.locator(".xterm-rows")).to_contain_text("42")
+        await expect(page.get_by_text("dee types")).to_be_visible()
+        await page.get_by_role("button", name="Take over").click()
+        await expect(page.get_by_text("you type")).to_be_visible()

@@ -1,0 +1,57 @@
+// The routes. A page that needs a login leads to it and back; pages are loaded when they are opened.
+import { Suspense, lazy } from "react";
+import { Redirect, Route, Switch, useLocation } from "wouter";
+import { useLogin } from "./login_state";
+import { Home } from "./pages/home";
+import { Login } from "./pages/login";
+import { NotFound } from "./pages/not_found";
+import { Boundary } from "./parts/boundary";
+import { Frame } from "./parts/frame";
+import { ProblemLine } from "./parts/problem";
+import { strings } from "./strings";
+
+const SessionPage = lazy(async () => ({ default: (await import("./pages/session/session_page")).SessionPage }));
+const PlaybackPage = lazy(async () => ({ default: (await import("./pages/playback/playback_page")).PlaybackPage }));
+const RecordPage = lazy(async () => ({ default: (await import("./pages/record")).RecordPage }));
+const ChangesPage = lazy(async () => ({ default: (await import("./pages/changes")).ChangesPage }));
+const ReviewPage = lazy(async () => ({ default: (await import("./pages/review/review_page")).ReviewPage }));
+const Start = lazy(async () => ({ default: (await import("./pages/start")).Start }));
+const SettingsPage = lazy(async () => ({ default: (await import("./pages/settings/settings_page")).SettingsPage }));
+
+export function App() {
+  const login = useLogin();
+  const [path] = useLocation();
+  if (login.isPending) return <p className="boot">{strings.hutch}</p>;
+  if (login.isError) return <div className="p-4"><ProblemLine error={login.error} retry={() => void login.refetch()} /></div>;
+  const user = login.data.user;
+  if (!user) {
+    return path === "/login" ? <Login methods={login.data.methods} /> : <Redirect to={`/login?next=${encodeURIComponent(path + location.search)}`} replace />;
+  }
+  return (
+    <Frame user={user}>
+      <Boundary key={path.split("/").slice(0, 3).join("/")}>
+        <Suspense fallback={null}>
+          <Switch>
+            <Route path="/">{() => <Home user={user} />}</Route>
+            <Route path="/new">{() => <Home user={user} creating />}</Route>
+            <Route path="/start">{() => <Start user={user} />}</Route>
+            <Route path="/s/:id">{({ id }) => <SessionPage key={id} id={id} user={user} />}</Route>
+            <Route path="/s/:id/play">{({ id }) => <PlaybackPage key={id} id={id} user={user} />}</Route>
+            <Route path="/record"><RecordPage /></Route>
+            <Route path="/changes"><ChangesPage /></Route>
+            <Route path="/c/:id">{({ id }) => <ReviewPage key={id} id={id} user={user} />}</Route>
+            <Route path="/settings/:section?">{({ section }) => <SettingsPage section={section ?? "you"} user={user} />}</Route>
+            <Route path="/login">{() => <Redirect to={safeNext()} replace />}</Route>
+            <Route><NotFound /></Route>
+          </Switch>
+        </Suspense>
+      </Boundary>
+    </Frame>
+  );
+}
+
+/** Where a login leads: a path of this server, never another address. */
+function safeNext(): string {
+  const next = new URLSearchParams(location.search).get("next") ?? "/";
+  return /^\/(?![/\\])/.test(next) ? next : "/";
+}

@@ -1,0 +1,250 @@
+// The sessions by state, those that need a person first, and the changes that wait for a review.
+import { useQueryClient } from "@tanstack/react-query";
+import { Fragment, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { type Schemas, type Session, giveInput } from "../api/client";
+import { useChanges, useCosts, useSessions, useWaitsFor } from "../api/queries";
+import { useIsListLive } from "../api/session_list";
+import { ago, dollars, modelName, repositoryName, titleOf } from "../format";
+import { Button, Field, Keys } from "../parts/controls";
+import { Dialog } from "../parts/dialog";
+import { Icon } from "../parts/icons";
+import { useNow } from "../parts/now";
+import { setNotifying, useNotifying } from "../parts/notifications";
+import { ProblemLine } from "../parts/problem";
+import { SafeText } from "../parts/safe_text";
+import { StateMark } from "../parts/state_mark";
+import { strings } from "../strings";
+import { ChangeRow } from "./change_row";
+import { useHomeKeys } from "./home_keys";
+import { NewSession } from "./new_session";
+
+const GROUPS = [
+  { key: "waiting", name: strings.home.needsYou, states: ["waiting"], open: true },
+  { key: "running", name: strings.home.running, states: ["running", "starting"], open: true },
+  { key: "queued", name: strings.home.queued, states: ["queued"], open: true },
+  { key: "idle", name: strings.home.idle, states: ["idle", "paused"], open: true },
+  { key: "parked", name: strings.home.parked, states: ["parked"], open: false },
+  { key: "ended", name: strings.home.ended, states: ["ended"], open: false },
+] as const;
+
+export { titleOf } from "../format";
+type Me = Schemas["User"];
+const BAD = new Set(["failed", "tests_failing", "limit_reached"]);
+
+export function Home({ user, creating = false }: { user: Me; creating?: boolean }) {
+  const [, go] = useLocation();
+  const [params, setParams] = useSearchParams();
+  const filter = params.get("q") ?? "";
+  const words = useDeferredValue(filter.trim());
+  const sessions = useSessions(words);
+  const costs = useCosts();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [ending, setEnding] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+
+  const mine = params.get("who") === "mine";
+  const repository = params.get("repository") ?? "";
+  const state = params.get("state") ?? "";
+  const isLive = useIsListLive();
+  const all = useMemo(() => sessions.data?.pages.flatMap((page) => page.items) ?? [], [sessions.data]);
+  const shown = useMemo(
+    () => all.filter((each) => (!mine || each.owner === user.id) && (!repository || repositoryName(each.repository) === repository) && (!state || GROUPS.some((group) => group.key === state && (group.states as readonly string[]).includes(each.state)))),
+    [all, mine, repository, state, user.id],
+  );
+  const repositories = useMemo(() => [...new Set(all.map((each) => each.repository).filter(Boolean).map(repositoryName))].sort(), [all]);
+  const needing = all.filter((each) => each.state === "waiting").length;
+  const set = (name: string, value: string) =>
+    setParams((before) => {
+      const after = new URLSearchParams(before);
+      if (value) after.set(name, value);
+      else after.delete(name);
+      return after;
+    }, { replace: true });
+  const toggle = (id: string) => setSelected((before) => (before.has(id) ? new Set([...before].filter((each) => each !== id)) : new Set([...before, id])));
+
+  useEffect(() => {
+    document.title = `${needing ? `(${needing}) ` : ""}${strings.home.title} · ${strings.hutch}`;
+  }, [needing]);
+  useHomeKeys({ field, list, toggle, create: () => go("/new") });
+
+  const isFiltered = Boolean(words || mine || repository || state);
+  return (
+    <main className="flex h-full flex-col" aria-label={strings.home.title}>
+      <header className="flex flex-wrap items-center gap-2 border-b bg-panel px-3 py-2">
+        <h1 className="sr-only">{strings.home.title}</h1>
+        <label className="relative flex min-w-40 grow items-center sm:max-w-sm">
+          <Icon name="search" size={14} className="absolute left-2 text-t3" />
+          <span className="sr-only">{strings.home.filter}</span>
+          <Field ref={field} type="search" value={filter} placeholder={strings.home.filter} onChange={(event) => set("q", event.target.value)} className="w-full pl-7" aria-keyshortcuts="/" />
+        </label>
+        <Choice label={strings.home.mine} value={mine ? "mine" : ""} onChange={(value) => set("who", value)} options={[["", strings.home.everyone], ["mine", strings.home.mine]]} />
+        <Choice label={strings.home.state} value={state} onChange={(value) => set("state", value)} options={[["", strings.home.anyState], ...GROUPS.map((group): [string, string] => [group.key, group.name])]} />
+        {repositories.length > 1 && (
+          <Choice label={strings.home.repository} value={repository} onChange={(value) => set("repository", value)} options={[["", strings.home.anyRepository], ...repositories.map((name): [string, string] => [name, name])]} />
+        )}
+        <span className="grow" />
+        {!isLive && sessions.isSuccess && <span className="meta max-md:hidden">{strings.home.polling}</span>}
+        {selected.size === 0 && <NotifyButton />}
+        {selected.size > 0 && (
+          <>
+            <span className="meta" role="status">{strings.home.selected(selected.size)}</span>
+            <Button kind="danger" onClick={() => setEnding(true)}>{strings.home.end}</Button>
+          </>
+        )}
+        {user.role !== "observer" && user.role !== "assessor" && <Button kind="primary" icon="plus" keys="c" onClick={() => go("/new")}>{strings.home.new}</Button>}
+      </header>
+      <div ref={list} className="min-h-0 grow overflow-auto pb-6">
+        {sessions.isError && <div className="p-3"><ProblemLine error={sessions.error} retry={() => void sessions.refetch()} /></div>}
+        {sessions.isPending && <Skeleton />}
+        {sessions.isSuccess && shown.length === 0 && (isFiltered ? <Nothing clear={() => setParams({})} /> : <Empty create={() => go("/new")} />)}
+        {GROUPS.map((group) => (
+          <Fragment key={group.name}>
+          {group.key === "idle" && !isFiltered && <Changes />}
+          <Group name={group.name} open={group.open || isFiltered} sessions={shown.filter((each) => (group.states as readonly string[]).includes(each.state))} costs={costs.data} selected={selected} toggle={toggle} />
+          </Fragment>
+        ))}
+        {sessions.hasNextPage && (
+          <div className="p-3"><Button kind="quiet" onClick={() => void sessions.fetchNextPage()}>{strings.home.loadMore}</Button></div>
+        )}
+      </div>
+      {creating && <NewSession recent={all} onClose={() => go("/")} />}
+      {ending && <EndDialog ids={[...selected]} onClose={() => setEnding(false)} onDone={() => setSelected(new Set())} />}
+    </main>
+  );
+}
+
+function NotifyButton() {
+  const state = useNotifying();
+  if (state === "missing" || state === "refused") return null; // the settings say why
+  return <Button kind="quiet" aria-pressed={state === "on"} onClick={() => void setNotifying(state !== "on")}><Icon name="bell" size={14} /><span className="max-md:sr-only">{state === "on" ? strings.notify.on : strings.notify.ask}</span></Button>;
+}
+
+function Choice({ label, value, onChange, options }: { label: string; value: string; onChange: (value: string) => void; options: [string, string][] }) {
+  return (
+    <select aria-label={label} value={value} onChange={(event) => onChange(event.target.value)} className="h-7 rounded-row border border-edge bg-panel px-1.5 text-13 text-t1 pointer-coarse:h-11">
+      {options.map(([key, text]) => <option key={key} value={key}>{text}</option>)}
+    </select>
+  );
+}
+
+type Costs = ReadonlyMap<string, Schemas["hutch__gateway__rest__usage__Usage"]> | undefined;
+type GroupProps = { name: string; open: boolean; sessions: Session[]; costs: Costs; selected: ReadonlySet<string>; toggle: (id: string) => void };
+
+function Group({ name, open, sessions, costs, selected, toggle }: GroupProps) {
+  if (sessions.length === 0) return null;
+  return (
+    <details open={open} className="group">
+      <summary className="inset-focus sticky top-0 z-10 flex h-7 list-none items-center gap-1.5 border-b bg-frame px-3 text-11 font-semibold tracking-wide text-t2 uppercase">
+        <Icon name="chevron" size={12} className="fade group-open:rotate-90" />
+        <h2>{name}</h2>
+        <span className="font-normal text-t3">{sessions.length}</span>
+      </summary>
+      <ul>
+        {sessions.map((session) => <Row key={session.id} session={session} usage={costs?.get(session.id)} selected={selected.has(session.id)} toggle={toggle} />)}
+      </ul>
+    </details>
+  );
+}
+
+type RowProps = { session: Session; usage: Schemas["hutch__gateway__rest__usage__Usage"] | undefined; selected: boolean; toggle: (id: string) => void };
+
+function Row({ session, usage, selected, toggle }: RowProps) {
+  const now = useNow();
+  const title = titleOf(session);
+  const failed = session.state === "idle" && session.last_run && BAD.has(session.last_run.outcome) ? session.last_run : null;
+  const asks = useWaitsFor(session.id, session.state === "waiting");
+  const waits = session.state === "waiting" ? (asks.data ? strings.home.waits(asks.data.kind, asks.data.text) : "") : session.state === "queued" && session.queue_position ? strings.home.position(session.queue_position) : session.reason || (failed ? strings.home.lastRun(strings.session.outcome[failed.outcome] ?? failed.outcome, failed.reason) : "");
+  return (
+    <li className={`fade relative flex h-8 items-center gap-2 border-b px-3 hover:bg-hover has-[a:focus-visible]:bg-hover pointer-coarse:h-11 ${selected ? "bg-selected" : "bg-panel"}`}>
+      <input type="checkbox" checked={selected} onChange={() => toggle(session.id)} aria-label={strings.home.select(title)} className="z-10 size-4 accent-accent" data-select={session.id} />
+      {failed ? <Icon name="cross" size={10} className="text-bad" /> : <StateMark state={session.state} word={false} />}
+      <Link href={`/s/${session.id}`} data-row={session.id} className="inset-focus min-w-0 shrink truncate font-semibold after:absolute after:inset-0 sm:max-w-[45%]">
+        <SafeText text={title} />
+      </Link>
+      <span className={`min-w-0 grow truncate ${failed ? "text-bad" : "text-t2"}`}><SafeText text={waits} /></span>
+      {session.repository && <span className="max-w-32 truncate text-t2 max-md:hidden">{repositoryName(session.repository)}</span>}
+      {session.model && <span className="max-w-40 truncate text-12 text-t3 max-lg:hidden">{modelName(session.model)}</span>}
+      <span className="w-20 truncate text-t3 max-md:hidden"><SafeText text={session.owner_name} /></span>
+      <span className="w-14 text-right text-t2 max-sm:hidden">{usage && (usage.turns > 0) ? (usage.unpriced && !usage.cost_usd ? "—" : dollars(usage.cost_usd)) : "—"}</span>
+      <time className="w-10 text-right text-12 text-t3">{ago(session.updated_ms, now)}</time>
+    </li>
+  );
+}
+
+function Changes() {
+  const changes = useChanges();
+  const now = useNow();
+  if (!changes.data?.length) return null;
+  return (
+    <section aria-labelledby="to-review">
+      <div className="sticky top-0 flex h-7 items-center gap-1.5 border-b bg-frame px-3 text-11 font-semibold tracking-wide text-t2 uppercase">
+        <Icon name="diff" size={12} />
+        <h2 id="to-review">{strings.home.review}</h2>
+        <span className="font-normal text-t3">{changes.data.length}</span>
+        <span className="grow" />
+        <Link href="/changes" className="text-12 font-normal tracking-normal text-link normal-case underline">{strings.changeList.all}</Link>
+      </div>
+      <ul>
+        {changes.data.map((change) => <ChangeRow key={change.id} change={change} now={now} />)}
+      </ul>
+    </section>
+  );
+}
+
+function Empty({ create }: { create: () => void }) {
+  return (
+    <div className="mx-auto mt-[18vh] max-w-xl p-6 text-center">
+      <p className="text-16">{strings.home.empty}</p>
+      <p className="mt-1 text-t2">{strings.home.teach}</p>
+      <div className="mt-4 flex justify-center gap-2">
+        <Button kind="primary" icon="plus" onClick={create}>{strings.home.new}</Button>
+        <Link href="/start" className="fade inline-flex h-7 items-center gap-1.5 rounded-row border border-edge bg-panel px-2.5 hover:bg-hover pointer-coarse:h-11"><Icon name="play" size={14} />{strings.home.tryDemo}</Link>
+      </div>
+      <p className="meta mt-4"><Keys keys="c" /> {strings.home.new} · <Keys keys="Ctrl K" /> {strings.nav.palette} · <Keys keys="?" /> {strings.keys.title}</p>
+    </div>
+  );
+}
+
+function Nothing({ clear }: { clear: () => void }) {
+  return (
+    <div className="mx-auto mt-[18vh] max-w-md p-6 text-center text-t2">
+      <p>{strings.home.nothing}</p>
+      <Button className="mt-3" onClick={clear}>{strings.home.clear}</Button>
+    </div>
+  );
+}
+
+const Skeleton = () => (
+  <div aria-hidden="true">
+    {Array.from({ length: 8 }, (_, index) => (
+      <div key={index} className="flex h-8 items-center gap-3 border-b bg-panel px-3"><span className="skeleton size-4" /><span className="skeleton h-3 w-64" /></div>
+    ))}
+  </div>
+);
+
+function EndDialog({ ids, onClose, onDone }: { ids: string[]; onClose: () => void; onDone: () => void }) {
+  const queries = useQueryClient();
+  const [error, setError] = useState<unknown>(null);
+  async function end() {
+    const results = await Promise.allSettled(ids.map((id) => giveInput(id, { type: "end", reason: "" })));
+    await queries.invalidateQueries({ queryKey: ["sessions"] });
+    const failed = results.find((each) => each.status === "rejected");
+    if (failed) setError(failed.reason);
+    else {
+      onDone();
+      onClose();
+    }
+  }
+  return (
+    <Dialog title={strings.home.endTitle(ids.length)} onClose={onClose}>
+      <p className="text-t2">{strings.home.endDetail}</p>
+      {error !== null && <div className="mt-3"><ProblemLine error={error} /></div>}
+      <div className="mt-4 flex justify-end gap-2">
+        <Button kind="quiet" onClick={onClose}>{strings.home.cancel}</Button>
+        <Button kind="danger" onClick={() => void end()}>{strings.home.end}</Button>
+      </div>
+    </Dialog>
+  );
+}

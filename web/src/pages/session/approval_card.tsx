@@ -1,0 +1,127 @@
+// What a person is asked: an approval with its scopes, or a question with its answer.
+import { type KeyboardEvent, type RefObject, type SubmitEvent, useEffect, useState } from "react";
+import type { Approval, Tool } from "../../fold/view";
+import { Button, Field } from "../../parts/controls";
+import { ProblemLine } from "../../parts/problem";
+import { SafeText } from "../../parts/safe_text";
+import { strings } from "../../strings";
+import { asProblem } from "../../api/client";
+import { AskedEdit, isEdit } from "./asked_edit";
+import { useHere, useView } from "./context";
+import { argumentsOf } from "./conversation_items";
+
+const DEAF_MS = 500; // keys and clicks that were meant for something else
+const MAX_SHOWN_CHARS = 8000;
+
+/** What the row of a call keeps of its approval or question. */
+export function AskInTalk({ row }: { row: Tool }) {
+  const { nameOf } = useHere();
+  if (row.approval?.answer) {
+    const { answer, scope, by } = row.approval;
+    return <p className="meta ml-6 pb-1"><SafeText text={answer === "allowed" ? strings.approval.allowed(scope, nameOf(by)) : strings.approval.denied(nameOf(by))} /></p>;
+  }
+  if (row.question?.answered) return <p className="ml-6 pb-1 text-13"><SafeText text={strings.approval.answered(nameOf(row.question.by), row.question.answer)} /></p>;
+  return null;
+}
+
+/** `keys` gets the card's handler of keys, which works wherever in the dock the focus is. */
+type BodyProps = { row: Tool; approval: Approval; leave: () => void; keys: RefObject<((event: KeyboardEvent) => void) | null> };
+
+export function ApprovalBody({ row, approval, leave, keys }: BodyProps) {
+  const { stream } = useHere();
+  const view = useView();
+  const [error, setError] = useState<unknown>(null);
+  const [reason, setReason] = useState("");
+  const [isReady, setReady] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setReady(true), DEAF_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  const covers = approval.covers.join(", ");
+  const answer = (input: Parameters<typeof stream.give>[0]) => {
+    if (!isReady) return;
+    setError(null);
+    stream.give(input).then(leave, (failed: unknown) => {
+      if (asProblem(failed).status !== 409) setError(failed); // answered elsewhere: the log says by whom
+    });
+  };
+  const allow = (scope: "once" | "session" | "always") => answer({ type: "approve", call_id: approval.callId, scope });
+  const deny = () => answer({ type: "deny", call_id: approval.callId, reason });
+  function onKey(event: KeyboardEvent) {
+    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement) return;
+    if (event.key === "1") allow("once");
+    else if (event.key === "2" && covers) allow("session");
+    else if (event.key === "3" && covers) allow("always");
+    else if (event.key === "d") deny();
+    else return;
+    event.preventDefault();
+  }
+  useEffect(() => {
+    keys.current = onKey;
+    return () => { keys.current = null; };
+  });
+  const choices: ["once" | "session" | "always", string, string][] = [["once", strings.approval.once, strings.approval.onceCovers], ["session", strings.approval.session, strings.approval.sessionCovers(covers)], ["always", strings.approval.always, strings.approval.alwaysCovers(covers)]];
+  return (
+    <div className="flex min-h-0 flex-col gap-2 p-3" data-ready={isReady}>
+      <p className="text-12 text-t3"><SafeText text={strings.approval.asks(view.persona || strings.session.agent, row.tool)} /> · <SafeText text={strings.approval.why(approval.rule, approval.source)} /></p>
+      {isEdit(row) ? <AskedEdit row={row} whole={<Whole text={wholeOf(row, approval.summary)} />} /> : <Whole text={wholeOf(row, approval.summary)} />}
+      {approval.approvers.length > 0 && <p className="meta">{strings.approval.approvers(approval.approvers.join(", "))}</p>}
+      {error !== null && <ProblemLine error={error} />}
+      <div className="flex shrink-0 flex-wrap items-center gap-1.5">
+        {choices.slice(0, covers ? 3 : 1).map(([scope, label, says], index) => (
+          <Button key={scope} {...(index === 0 ? { kind: "primary" as const, "data-first": true } : {})} title={says} keys={String(index + 1)} aria-disabled={!isReady} onClick={() => allow(scope)}>{label}</Button>
+        ))}
+        <Button kind="danger" keys="d" aria-disabled={!isReady} onClick={deny}>{strings.approval.deny}</Button>
+        <Field value={reason} onChange={(event) => setReason(event.target.value)} placeholder={strings.approval.reason} aria-label={strings.approval.reason} className="min-w-24 grow" />
+      </div>
+      <p className="meta shrink-0">{covers ? <SafeText text={`${strings.approval.session}: ${strings.approval.sessionCovers(covers)}. ${strings.approval.always}: ${strings.approval.alwaysCovers(covers)}.`} /> : strings.approval.onlyOnce}</p>
+    </div>
+  );
+}
+
+/** All of it up to a maximum; beyond that it says how much is missing, and shows the end too. */
+function Whole({ text }: { text: string }) {
+  const cut = text.length - MAX_SHOWN_CHARS;
+  const half = MAX_SHOWN_CHARS / 2;
+  return (
+    <pre tabIndex={0} className="min-h-7 shrink overflow-auto rounded-row border bg-code px-2 py-1 leading-5 whitespace-pre-wrap [overflow-wrap:anywhere]">
+      {cut <= 0 ? <SafeText text={text} /> : <><SafeText text={text.slice(0, half)} /><span className="mx-1 rounded-row bg-warn-tint px-1 text-warn">{strings.diff.longLine(cut)}</span><SafeText text={text.slice(-half)} /></>}
+    </pre>
+  );
+}
+
+/** The call as a person reads it: its command, or its arguments one by one. */
+function wholeOf(row: Tool, summary: string): string {
+  const args = argumentsOf(row);
+  if (typeof args["command"] === "string") return args["command"];
+  const lines = Object.entries(args).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value, null, 2)}`);
+  return lines.join("\n") || summary || row.arguments;
+}
+
+export function QuestionBody({ row, leave }: { row: Tool; leave: () => void }) {
+  const { stream } = useHere();
+  const [error, setError] = useState<unknown>(null);
+  const question = row.question;
+  if (!question) return null;
+  function submit(event: SubmitEvent<HTMLFormElement>) {
+    event.preventDefault();
+    const text = String(new FormData(event.currentTarget).get("answer") ?? "").trim();
+    if (!text || !question) return;
+    stream.give({ type: "answer", call_id: question.callId, text }).then(leave, setError);
+  }
+  return (
+    <form onSubmit={submit} className="flex min-h-0 flex-col gap-2 p-3">
+      <div className="min-h-0 overflow-auto text-14 whitespace-pre-wrap"><SafeText text={question.text} /></div>
+      {error !== null && <ProblemLine error={error} />}
+      {question.choices.length > 0 && (
+        <div className="flex max-h-24 flex-wrap gap-1.5 overflow-auto">
+          {question.choices.map((choice) => <Button key={choice} onClick={() => { stream.give({ type: "answer", call_id: question.callId, text: choice }).then(leave, setError); }}><SafeText text={choice} /></Button>)}
+        </div>
+      )}
+      <div className="flex gap-2">
+        <Field name="answer" data-first autoComplete="off" aria-label={strings.approval.answerHint} placeholder={strings.approval.answerHint} className="grow" />
+        <Button type="submit" kind="primary">{strings.approval.answer}</Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,181 @@
+// The message field. It is never disabled, and what is in it is kept.
+import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
+import { type Schemas, get } from "../../api/client";
+import { IconButton } from "../../parts/controls";
+import { Icon } from "../../parts/icons";
+import { ProblemLine } from "../../parts/problem";
+import { SafeText } from "../../parts/safe_text";
+import { strings } from "../../strings";
+import { useHere, useView } from "./context";
+import { keepDraft, readDraft } from "./drafts";
+import { Tray } from "./tray";
+
+const KEEP_MS = 200;
+const STOP_WINDOW_MS = 1500;
+export type SessionCommand = { name: string; title: string; run: () => void };
+type Suggestion = { label: string; detail: string; pick: () => void };
+
+export function Composer({ commands }: { commands: SessionCommand[] }) {
+  const { id, stream, canWrite } = useHere();
+  const view = useView();
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [stopHint, setStopHint] = useState(false);
+  const escapedAt = useRef(0);
+  const { suggestions, at, setAt, update, close } = useSuggestions(id, area, commands);
+  useDraft(id, area);
+  const isWorking = view.run !== "";
+
+  async function sendText(next: boolean) {
+    const field = area.current;
+    const text = field?.value.trim() ?? "";
+    if (!field || !text) return;
+    setError(null);
+    stream.refusal = null;
+    try {
+      field.value = "";
+      grow(field);
+      keepDraft(id, "");
+      await stream.give(isWorking && !next ? { type: "message", text } : { type: "prompt", text });
+    } catch (failed) {
+      field.value = field.value ? `${text}\n${field.value}` : text; // a refusal keeps the text
+      grow(field);
+      keepDraft(id, field.value);
+      setError(failed);
+    }
+  }
+
+  function onKey(event: KeyboardEvent<HTMLTextAreaElement>) {
+    if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+    const open = suggestions.length > 0;
+    if (open && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      event.preventDefault();
+      setAt((at + (event.key === "ArrowDown" ? 1 : suggestions.length - 1)) % suggestions.length);
+    } else if (open && (event.key === "Enter" || event.key === "Tab") && !event.shiftKey) {
+      event.preventDefault();
+      suggestions[at]?.pick();
+      close();
+    } else if (event.key === "Escape") {
+      if (open) return close();
+      if (!isWorking) return;
+      if (event.timeStamp - escapedAt.current < STOP_WINDOW_MS) {
+        setStopHint(false);
+        void stream.give({ type: "cancel" }).catch(setError);
+      } else {
+        setStopHint(true);
+        setTimeout(() => setStopHint(false), STOP_WINDOW_MS);
+      }
+      escapedAt.current = event.timeStamp;
+    } else if (event.key === "Enter" && !event.shiftKey && !matchMedia("(pointer: coarse)").matches) {
+      event.preventDefault();
+      void sendText(event.ctrlKey || event.metaKey);
+    }
+  }
+
+  if (!canWrite) return <p className="border-t px-3 py-2 text-t2">{strings.session.watching}</p>;
+  if (view.state === "ended") return <p className="border-t px-3 py-2 text-t2">{strings.session.endedNote}</p>;
+  const takeBack = (text: string) => {
+    const field = area.current;
+    if (!field) return;
+    field.value = field.value ? `${text}\n${field.value}` : text;
+    grow(field);
+    keepDraft(id, field.value);
+    field.focus();
+  };
+  const waiting = stream.connection.waiting;
+  return (
+    <div className="relative shrink-0 border-t bg-panel p-3 pt-2">
+      {suggestions.length > 0 && <Suggestions suggestions={suggestions} at={at} onPick={(index) => { suggestions[index]?.pick(); close(); }} />}
+      {(error ?? stream.refusal) !== null && <div className="mb-2"><ProblemLine error={error ?? stream.refusal} /></div>}
+      <Tray edit={takeBack} />
+      {waiting > 0 && <p className="meta mb-1" role="status">{strings.composer.waiting(waiting)}</p>}
+      <div className="flex items-end gap-1 rounded-card border border-edge bg-panel p-1 focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-[var(--focus)]">
+        <textarea ref={area} rows={1} data-composer aria-label={strings.composer.label} placeholder={strings.composer.hint} onKeyDown={onKey} onInput={(event) => { grow(event.currentTarget); update(); }} onClick={update} className="max-h-[232px] min-w-0 grow resize-none bg-transparent px-2 py-1 text-14 outline-none" aria-autocomplete="list" {...(suggestions.length > 0 ? { "aria-controls": "composer-list", "aria-activedescendant": `suggestion-${at}` } : {})} />
+        <IconButton icon="send" label={strings.composer.send} onClick={() => void sendText(false)} className="mb-0.5" />
+      </div>
+      <p className="meta mt-1 truncate">{stopHint ? <span className="text-warn">{strings.composer.stopHint}</span> : isWorking ? strings.composer.sendMessage : view.state === "parked" ? strings.session.wake : strings.composer.sendPrompt}</p>
+    </div>
+  );
+}
+
+function grow(field: HTMLTextAreaElement): void {
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
+function useDraft(id: string, area: RefObject<HTMLTextAreaElement | null>): void {
+  useEffect(() => {
+    const field = area.current;
+    if (!field) return;
+    field.value = readDraft(id);
+    grow(field);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const keep = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => keepDraft(id, field.value), KEEP_MS);
+    };
+    const fromOtherTab = (event: StorageEvent) => {
+      if (event.key === `hutch.draft.${id}` && document.activeElement !== field) field.value = event.newValue ?? "";
+    };
+    const now = () => keepDraft(id, field.value);
+    field.addEventListener("input", keep);
+    window.addEventListener("storage", fromOtherTab);
+    window.addEventListener("pagehide", now);
+    return () => {
+      clearTimeout(timer);
+      now();
+      field.removeEventListener("input", keep);
+      window.removeEventListener("storage", fromOtherTab);
+      window.removeEventListener("pagehide", now);
+    };
+  }, [id, area]);
+}
+
+function useSuggestions(id: string, area: RefObject<HTMLTextAreaElement | null>, commands: SessionCommand[]) {
+  const [suggestions, setSuggestions] = useState<Suggestion[]>([]);
+  const [at, setAt] = useState(0);
+  const asked = useRef(0);
+  const close = () => {
+    asked.current += 1;
+    setSuggestions([]);
+  };
+  const update = () => {
+    const field = area.current;
+    if (!field) return;
+    const before = field.value.slice(0, field.selectionStart);
+    const found = /(^|\s)([@/])([^\s@]*)$/.exec(before);
+    if (!found || (found[2] === "/" && before.trimStart() !== before.slice(before.lastIndexOf("/")))) return close();
+    const word = found[3] ?? "";
+    const replace = (text: string) => {
+      const start = before.length - word.length - 1;
+      field.setRangeText(text, start, before.length, "end");
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+    setAt(0);
+    if (found[2] === "/") {
+      setSuggestions(commands.filter((each) => each.name.startsWith(word.toLowerCase())).map((each) => ({ label: `/${each.name}`, detail: each.title, pick: () => { replace(""); each.run(); } })));
+      return;
+    }
+    const request = (asked.current += 1);
+    const pattern = word ? `**/*${[...word].map((char) => (/[[\]*?{}\\!]/.test(char) ? `[${char}]` : char)).join("")}*` : "**/*";
+    get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=8&pattern=${encodeURIComponent(pattern)}`).then(
+      (result) => request === asked.current && setSuggestions(result.paths.map((path) => ({ label: path, detail: "", pick: () => replace(`@${path} `) }))),
+      () => request === asked.current && setSuggestions([]), // no list is no error: the text can be typed
+    );
+  };
+  return { suggestions, at, setAt, update, close };
+}
+
+function Suggestions({ suggestions, at, onPick }: { suggestions: Suggestion[]; at: number; onPick: (index: number) => void }) {
+  return (
+    <ul id="composer-list" role="listbox" aria-label={strings.composer.files} className="appear absolute inset-x-3 bottom-full z-20 mb-1 max-h-60 overflow-auto rounded-card border bg-raised p-1 shadow-menu">
+      {suggestions.map((each, index) => (
+        <li key={each.label} id={`suggestion-${index}`} role="option" aria-selected={index === at} onPointerDown={(event) => { event.preventDefault(); onPick(index); }} className={`flex h-7 items-center gap-2 rounded-row px-2 ${index === at ? "bg-selected" : "hover:bg-hover"}`}>
+          <Icon name={each.label.startsWith("/") ? "chevron" : "file"} size={14} className="text-t3" />
+          <code className="min-w-0 truncate"><SafeText text={each.label} /></code>
+          <span className="truncate text-12 text-t3">{each.detail}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,154 @@
+// The conversation: virtual rows that stay where the reader is, and follow the end only while the reader is there.
+import { type Virtualizer, useVirtualizer } from "@tanstack/react-virtual";
+import { type RefObject, memo, useEffect, useRef, useState } from "react";
+import type { SessionStream } from "../../api/session_stream";
+import { Button } from "../../parts/controls";
+import { strings } from "../../strings";
+import { useHere, useView } from "./context";
+import { type Item, type Items, NO_ITEMS, itemsOf } from "./conversation_items";
+import { RowView } from "./conversation_rows";
+import { ConversationSearch } from "./conversation_search";
+import { GroupRow } from "./tool_row";
+
+const ESTIMATES: Record<string, number> = { group: 29, tool: 29, prompt: 76, message: 60, reply: 84, note: 29, command: 29, tests: 29 };
+const NEAR_END_PX = 64;
+const NEAR_START_ROWS = 60;
+const DROP_MS = 10_000;
+const MAX_RETURN_EVENTS = 20_000; // a reader who was further up begins at the end
+
+export function Conversation() {
+  const { id, stream } = useHere();
+  useView();
+  const scroller = useRef<HTMLDivElement>(null);
+  const [kept] = useState<{ made: Items }>(() => ({ made: NO_ITEMS }));
+  const { items } = (kept.made = itemsOf(stream.rows, kept.made)); // so that items keep their identity
+  const [found, setFound] = useState("");
+  const virtual = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => scroller.current,
+    getItemKey: (index) => items[index]?.id ?? index,
+    estimateSize: (index) => {
+      const item = items[index];
+      return ESTIMATES[item?.kind === "row" ? item.row.kind : "group"] ?? 29;
+    },
+    overscan: 8,
+    anchorTo: "end",
+    followOnAppend: true,
+    scrollEndThreshold: NEAR_END_PX,
+    paddingEnd: 12,
+    initialOffset: () => Number.MAX_SAFE_INTEGER,
+  });
+  const atEnd = virtual.isAtEnd(NEAR_END_PX);
+  const isEmpty = items.length === 0;
+  const wasAtEnd = useRef(true);
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const note = () => { wasAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END_PX; };
+    let height = element.clientHeight;
+    const stay = new ResizeObserver(() => { // a card came or went
+      if (wasAtEnd.current && element.clientHeight !== height) element.scrollTop = element.scrollHeight;
+      height = element.clientHeight;
+    });
+    element.addEventListener("scroll", note, { passive: true });
+    stay.observe(element);
+    return () => {
+      element.removeEventListener("scroll", note);
+      stay.disconnect();
+    };
+  }, [stream.isLoaded, isEmpty]);
+  useKeptPlace(id, scroller, items, virtual, stream);
+  useOlderRows(stream, virtual, atEnd);
+  const show = (index: number) => {
+    setFound(items[index]?.id ?? "");
+    virtual.scrollToIndex(index, { align: "center" });
+  };
+  if (!stream.isLoaded) return <p className="meta p-4">{strings.session.loading}</p>;
+  if (items.length === 0) return <p className="p-4 text-t2">{strings.session.empty}</p>;
+  return (
+    <div className="relative flex h-full flex-col">
+      <ConversationSearch items={items} show={show} onClose={() => setFound("")} />
+      <div ref={scroller} role="log" aria-live="off" aria-label={strings.session.talk} tabIndex={0} className="inset-focus min-h-0 grow overflow-x-hidden overflow-y-auto" style={{ overflowAnchor: "none" }}>
+        <div className="relative" style={{ height: virtual.getTotalSize() }}>
+          {virtual.getVirtualItems().map((each) => {
+            const item = items[each.index];
+            return item && (
+              <div key={each.key} data-index={each.index} data-item={item.id} data-seq={(item.kind === "row" ? item.row : item.rows[0])?.seq} ref={virtual.measureElement} className={`absolute inset-x-0 top-0 ${item.id === found ? "bg-match" : ""}`} style={{ transform: `translateY(${each.start}px)` }}>
+                <ItemView item={item} />
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {stream.older.isLoading && <p role="status" className="meta pointer-events-none absolute inset-x-0 top-0 bg-panel/90 px-3 py-1 text-center">{strings.session.readingOlder}</p>}
+      {!atEnd && (
+        <Button className="absolute bottom-2 left-1/2 -translate-x-1/2 shadow-menu" icon="down" onClick={() => virtual.scrollToEnd()}>{strings.session.newBelow}</Button>
+      )}
+    </div>
+  );
+}
+
+const ItemView = memo(function ItemView({ item }: { item: Item }) {
+  return item.kind === "group" ? <GroupRow id={item.id} rows={item.rows} /> : <RowView row={item.row} />;
+});
+
+/** Read older rows before the reader is at the first one, and drop them when the reader is back at the end. */
+function useOlderRows(stream: SessionStream, virtual: Virtualizer<HTMLDivElement, Element>, atEnd: boolean): void {
+  const first = virtual.getVirtualItems()[0]?.index ?? Infinity;
+  const hasMore = stream.isWhole && stream.older.firstSeq > 0;
+  const isNear = hasMore && !atEnd && first < NEAR_START_ROWS && !stream.older.isLoading;
+  useEffect(() => {
+    if (isNear) stream.older.load().catch((error: unknown) => console.warn("Older entries cannot be read.", error));
+  }, [stream, isNear]);
+  const isBack = atEnd && stream.older.count > 0;
+  useEffect(() => {
+    if (!isBack) return;
+    const timer = setTimeout(() => stream.older.drop(), DROP_MS);
+    return () => clearTimeout(timer);
+  }, [stream, isBack]);
+}
+
+type Place = { item: string; below: number; seq: number };
+
+/** A reader who comes back, or reloads, finds the same row at the same height. */
+function useKeptPlace(session: string, scroller: RefObject<HTMLDivElement | null>, items: readonly Item[], virtual: Virtualizer<HTMLDivElement, Element>, stream: SessionStream): void {
+  const { isLoaded } = stream;
+  const key = `hutch.conversation.${session}`;
+  const isPlaced = useRef(false);
+  useEffect(() => {
+    const element = scroller.current;
+    if (isPlaced.current || !isLoaded || !element || items.length === 0) return;
+    const kept = JSON.parse(sessionStorage.getItem(key) ?? "null") as Place | null;
+    const index = kept ? items.findIndex((item) => item.id === kept.item) : -1;
+    if (kept && index < 0) {
+      if (!stream.isWhole) return; // the row may come with the whole log
+      const { firstSeq } = stream.older;
+      if (kept.seq < firstSeq && firstSeq - kept.seq < MAX_RETURN_EVENTS) return void stream.older.load().catch(() => (isPlaced.current = true));
+    }
+    isPlaced.current = true;
+    if (!kept || index < 0) return;
+    virtual.scrollToIndex(index, { align: "start" });
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const row = element.querySelector<HTMLElement>(`[data-index="${index}"]`);
+      if (row) element.scrollTop += row.getBoundingClientRect().top - element.getBoundingClientRect().top - kept.below;
+    }));
+  });
+  useEffect(() => {
+    const leave = () => {
+      const element = scroller.current;
+      if (!element) return;
+      const top = element.getBoundingClientRect().top;
+      const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END_PX;
+      const row = [...element.querySelectorAll<HTMLElement>("[data-item]")].filter((each) => each.getBoundingClientRect().bottom > top).sort((a, b) => Number(a.dataset["index"]) - Number(b.dataset["index"]))[0];
+      if (isAtEnd || !row) sessionStorage.removeItem(key);
+      else sessionStorage.setItem(key, JSON.stringify({ item: row.dataset["item"] ?? "", seq: Number(row.dataset["seq"]), below: row.getBoundingClientRect().top - top }));
+    };
+    const element = scroller.current;
+    window.addEventListener("pagehide", leave);
+    element?.addEventListener("scrollend", leave);
+    return () => {
+      window.removeEventListener("pagehide", leave);
+      element?.removeEventListener("scrollend", leave);
+    };
+  }, [key, scroller, isLoaded]);
+}

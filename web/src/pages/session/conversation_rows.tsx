@@ -1,0 +1,203 @@
+// The rows of the conversation besides tool calls: prompts, messages, replies and notes.
+import { DropdownMenu } from "radix-ui";
+import { type ReactNode, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { type Session, post } from "../../api/client";
+import { useChangesOf } from "../../api/queries";
+import { copyText } from "../../clipboard";
+import type { Message, Note, Prompt, Reply, Row, UserCommand, UserTests } from "../../fold/view";
+import { clock, dollars, repositoryName, seconds, tokens } from "../../format";
+import { Badge, IconButton } from "../../parts/controls";
+import { Icon, type IconName } from "../../parts/icons";
+import { Markdown } from "../../parts/markdown";
+import { ModelSettingsLink, needsModelKey } from "../../parts/problem";
+import { SafeText } from "../../parts/safe_text";
+import { strings } from "../../strings";
+import { ChangeState } from "../change_row";
+import { useHere, useView } from "./context";
+import { useOpen } from "./open_rows";
+import { CommandOutput, TestsDetail, ToolRow, testsSummary } from "./tool_row";
+import { UndoDialog } from "./undo_dialog";
+
+export function RowView({ row }: { row: Row }) {
+  const shown = one(row);
+  return row.undone ? <div className="opacity-60" data-undone>{shown}</div> : shown;
+}
+
+function one(row: Row): ReactNode {
+  switch (row.kind) {
+    case "prompt": return <PromptRow row={row} />;
+    case "message": return <MessageRow row={row} />;
+    case "reply": return <ReplyRow row={row} />;
+    case "tool": return <ToolRow row={row} />;
+    case "note": return <NoteRow row={row} />;
+    case "command": return <UserCommandRow row={row} />;
+    case "tests": return <UserTestsRow row={row} />;
+  }
+}
+
+/** A script is a file; its path says nothing to a reader. */
+export const modelName = (name: string) => (name.startsWith("scripted:") ? repositoryName(name).replace(/\.\w+$/, "") : name.replace(/^[\w-]+:/, ""));
+
+const TONES: Record<string, "ok" | "bad" | "warn" | "info" | "none"> = { done: "ok", tests_failing: "bad", failed: "bad", limit_reached: "warn", cancelled: "warn", running: "info", queued: "none" };
+
+function PromptRow({ row }: { row: Prompt }) {
+  const { nameOf } = useHere();
+  const state = row.outcome || row.state;
+  return (
+    <article aria-label={row.text.slice(0, 80)} className="border-t bg-code px-3 pt-2 pb-3 first:border-t-0">
+      <header className="flex items-center gap-2 text-12 text-t3">
+        <span className="font-semibold text-t1"><SafeText text={nameOf(row.by)} /></span>
+        <time>{clock(row.atMs)}</time>
+        {row.persona && <span className="min-w-0 truncate">{row.persona} · {modelName(row.model)}</span>}
+        <span className="grow" />
+        {row.state === "ended" && (
+          <span className="whitespace-nowrap max-[1100px]:hidden">{strings.session.turns(row.turns)}{row.costUsd !== null && row.costUsd > 0 ? ` · ${dollars(row.costUsd)}` : ""} · {seconds(row.durationS)}</span>
+        )}
+        <Badge tone={TONES[state] ?? "none"}>{row.undone ? strings.session.undone : strings.session.outcome[state] ?? state}</Badge>
+        <PromptMenu row={row} />
+      </header>
+      <div className="mt-1 max-w-[72ch] text-14 break-words whitespace-pre-wrap"><SafeText text={row.text} /></div>
+      {row.reason && row.outcome !== "done" && <p className="mt-1 text-bad"><SafeText text={row.reason} /> {needsModelKey(row.reason) && <ModelSettingsLink />}</p>}
+    </article>
+  );
+}
+
+/** `detail` says why an entry is disabled. */
+export function MenuItem({ icon, children, onSelect, disabled = false, detail = "" }: { icon: IconName; children: ReactNode; onSelect: () => void; disabled?: boolean; detail?: string }) {
+  return (
+    <DropdownMenu.Item onSelect={onSelect} disabled={disabled} className="flex min-h-7 items-center gap-2 rounded-row px-2 text-13 outline-none select-none data-[disabled]:text-t3 data-[highlighted]:bg-hover pointer-coarse:min-h-11">
+      <Icon name={icon} size={14} className="text-t3" />
+      {detail ? <span className="max-w-64 py-1">{children}<span className="meta block">{detail}</span></span> : children}
+    </DropdownMenu.Item>
+  );
+}
+
+export function Menu({ label, icon = "more", children }: { label: string; icon?: IconName; children: ReactNode }) {
+  return (
+    <DropdownMenu.Root>
+      <DropdownMenu.Trigger asChild><IconButton icon={icon} label={label} /></DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content align="end" sideOffset={2} className="appear z-50 min-w-44 rounded-card border bg-raised p-1 shadow-menu">{children}</DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  );
+}
+
+function PromptMenu({ row }: { row: Prompt }) {
+  const { id, stream, canWrite } = useHere();
+  const view = useView();
+  const [, go] = useLocation();
+  const [undoing, setUndoing] = useState(false);
+  const after = view.snapshots.findLast((each) => each.seq <= (view.rows.findLast((other) => other.runId === row.runId)?.seq ?? 0));
+  return (
+    <>
+      <Menu label={strings.session.more}>
+        <MenuItem icon="copy" onSelect={() => void copyText(row.text)}>{strings.session.copy}</MenuItem>
+        {canWrite && <MenuItem icon="retry" onSelect={() => void stream.give({ type: "prompt", text: row.text })}>{strings.session.retry}</MenuItem>}
+        {canWrite && (
+          <MenuItem icon="fork" onSelect={() => void post<Session>(`/sessions/${id}/fork`, { conversation: true, ...(after ? { snapshot: after.number } : {}) }).then((made) => go(`/s/${made.id}`))}>{strings.session.fork}</MenuItem>
+        )}
+        {canWrite && view.undoable === row.runId && !row.undone && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undo}</MenuItem>}
+        {canWrite && row.undone && view.redoable && <MenuItem icon="redo" onSelect={() => void stream.give({ type: "redo" })}>{strings.session.redo}</MenuItem>}
+      </Menu>
+      {undoing && <UndoDialog onClose={() => setUndoing(false)} />}
+    </>
+  );
+}
+
+function MessageRow({ row }: { row: Message }) {
+  const { nameOf } = useHere();
+  return (
+    <article className="px-3 py-2">
+      <header className="flex gap-2 text-12 text-t3"><span className="font-semibold text-t1"><SafeText text={nameOf(row.by || (row.author === "user" ? "" : row.author))} /></span><time>{clock(row.atMs)}</time></header>
+      <div className="mt-0.5 max-w-[72ch] text-14 break-words whitespace-pre-wrap"><SafeText text={row.text} /></div>
+    </article>
+  );
+}
+
+function ReplyRow({ row }: { row: Reply }) {
+  const [open, toggle] = useOpen(`${row.id}:thinking`, false);
+  const isThinking = row.streaming && row.thinking && !row.text;
+  return (
+    <div className="px-3 py-2">
+      {row.thinking && (
+        <div className={row.text ? "mb-1" : ""}>
+          <button type="button" aria-expanded={open} onClick={toggle} className="fade flex items-center gap-1 rounded-row text-12 text-t3 hover:text-t1">
+            <Icon name="chevron" size={12} className={open ? "rotate-90" : ""} />
+            {isThinking ? strings.session.thinking : strings.session.thought(row.thoughtS ? seconds(row.thoughtS) : "")}
+          </button>
+          {open && <div className="mt-1 border-l-2 pl-3 text-13 whitespace-pre-wrap text-t2"><SafeText text={row.thinking} /></div>}
+        </div>
+      )}
+      {row.again && <p className="text-warn"><SafeText text={strings.session.again(row.again)} /></p>}
+      {row.text && <Markdown text={row.text} />}
+    </div>
+  );
+}
+
+const NOTE_TONES = { info: "text-t3", ok: "text-ok", warn: "text-warn", bad: "text-bad" };
+const NOTE_ICONS: Partial<Record<string, IconName>> = { proposed: "diff", undone: "undo", redone: "redo", compacted: "spark", egress: "globe", step: "chevron", parked: "pause", paused: "pause", ended: "stop" };
+
+function NoteRow({ row }: { row: Note }) {
+  const { nameOf } = useHere();
+  const [open, toggle] = useOpen(row.id, false);
+  const text = row.what === "compacted" ? row.text.split("→").map((each) => tokens(Number(each))).join(" → ") : row.text;
+  const isPerson = row.what === "paused" || row.what === "resumed";
+  const long = !isPerson && row.detail.length > 60;
+  return (
+    <div className="px-3">
+      <div className={`flex min-h-7 items-center gap-2 text-12 ${NOTE_TONES[row.tone]}`}>
+        <Icon name={NOTE_ICONS[row.what] ?? "log"} size={14} />
+        <span className="min-w-0 truncate">
+          {strings.session.note[row.what] ?? row.what}{text && strings.session.note[row.what] ? ": " : ""}<SafeText text={text} />
+          {row.detail && !long && <span className="text-t3"> · <SafeText text={isPerson ? nameOf(row.detail) : row.detail} /></span>}
+        </span>
+        {long && <IconButton icon={open ? "down" : "chevron"} label={open ? strings.session.less : strings.session.all} onClick={toggle} size={12} />}
+        {row.what === "proposed" && row.link && <StateOf change={row.link} />}
+        {row.link && <Link href={`/c/${row.link}`} className="text-link underline">{strings.session.open}</Link>}
+      </div>
+      {open && long && <p className="mb-2 ml-6 max-w-[72ch] text-13 whitespace-pre-wrap text-t2"><SafeText text={row.detail} /></p>}
+    </div>
+  );
+}
+
+/** What became of a proposed change. It is merged or closed outside the session, so the log does not say it. */
+function StateOf({ change }: { change: string }) {
+  const { id } = useHere();
+  const found = useChangesOf(id, true).data?.find((each) => each.id === change);
+  return found && found.state !== "open" ? <ChangeState state={found.state} /> : null;
+}
+
+function UserCommandRow({ row }: { row: UserCommand }) {
+  const { nameOf } = useHere();
+  const failed = row.command.ended && (row.command.exitCode ?? 1) !== 0;
+  const [open, toggle] = useOpen(row.id, false);
+  return (
+    <div className="px-3">
+      <button type="button" aria-expanded={open} onClick={toggle} className="row-h inset-focus flex w-full items-center gap-2 rounded-row text-left hover:bg-hover">
+        <Icon name="terminal" size={14} className="text-t3" />
+        <span className="text-12 text-t3"><SafeText text={nameOf(row.by)} /></span>
+        <code className="min-w-0 grow truncate"><SafeText text={row.command.text} /></code>
+        <span className={`text-12 ${failed ? "text-bad" : "text-t3"}`}>{row.command.ended ? (row.command.exitCode !== null ? strings.session.exit(row.command.exitCode) : strings.session.timedOut) : strings.session.testsRunning}</span>
+      </button>
+      {open && <CommandOutput output={row.output} command={row.command} />}
+    </div>
+  );
+}
+
+function UserTestsRow({ row }: { row: UserTests }) {
+  const { nameOf } = useHere();
+  const [open, toggle] = useOpen(row.id, !row.tests.running && !row.tests.ok);
+  return (
+    <div className="px-3">
+      <button type="button" aria-expanded={open} onClick={toggle} className="row-h inset-focus flex w-full items-center gap-2 rounded-row text-left hover:bg-hover">
+        <Icon name="test" size={14} className={row.tests.running ? "text-t3" : row.tests.ok ? "text-ok" : "text-bad"} />
+        <span className="text-12 text-t3"><SafeText text={nameOf(row.by)} /></span>
+        <span className="min-w-0 grow truncate">{testsSummary(row.tests)}</span>
+        <span className="text-12 text-t3">{row.tests.running ? "" : seconds(row.tests.durationS)}</span>
+      </button>
+      {open && <TestsDetail tests={row.tests} />}
+    </div>
+  );
+}

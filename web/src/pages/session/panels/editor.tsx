@@ -1,0 +1,182 @@
+// Tabs of open files, and the editor of the one in front.
+import { EditorView } from "@codemirror/view";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { useSearchParams } from "wouter";
+import { inAddress } from "../../../api/client";
+import { clock } from "../../../format";
+import { Button, IconButton } from "../../../parts/controls";
+import { Icon } from "../../../parts/icons";
+import { ProblemLine } from "../../../parts/problem";
+import { SafeText } from "../../../parts/safe_text";
+import { strings } from "../../../strings";
+import type { Tool } from "../../../fold/view";
+import { useHere, useView } from "../context";
+import { RejectButton } from "../undo_dialog";
+import { type Following, useAgentEdits } from "./agent_follow";
+import { Document } from "./documents";
+import { keepPlace, keptPlace, useTabs } from "./editor_tabs";
+
+const MAX_ROWS = 80;
+
+function parseTarget(target: string): { path: string; line: number } {
+  const found = /^(.*?):(\d+)$/.exec(target);
+  return found ? { path: found[1] ?? "", line: Number(found[2]) } : { path: target, line: 0 };
+}
+
+export function Editor() {
+  const { id, me, canWrite, documents: channel } = useHere();
+  const [params, setParams] = useSearchParams();
+  const { path, line } = parseTarget(params.get("file") ?? "");
+  const [, renew] = useState(0);
+  const [documents] = useState(() => new Map<string, Document>());
+  const region = useRef<HTMLDivElement>(null);
+  const { tabs, preview, keep, close } = useTabs(id, path);
+
+  const show = useCallback((next: string) => setParams((before) => { const after = new URLSearchParams(before); if (next) after.set("file", next); else after.delete("file"); return after; }, { replace: true }), [setParams]);
+  const closeTab = (closed: string) => {
+    const next = close(closed);
+    if (closed === path) show(next);
+  };
+  useEffect(() => {
+    for (const [each, document_] of documents) {
+      if (tabs.includes(each)) continue;
+      document_.close();
+      documents.delete(each);
+    }
+  }, [documents, tabs]);
+  useEffect(() => {
+    const all = documents;
+    return () => {
+      for (const each of all.values()) each.close();
+      all.clear();
+    };
+  }, [documents]);
+  useEffect(() => { // not while drawing: what React discards would stay open, and no other could open its path
+    if (path && !documents.has(path)) documents.set(path, new Document(id, path, me.id, canWrite, channel, () => renew((count) => count + 1)));
+  });
+  const document_ = documents.get(path);
+  const isTyped = document_?.file.isUnsaved ?? false;
+  useEffect(() => { if (isTyped) keep(path); });
+  useOthersChanges(documents);
+  const following = useAgentEdits(documents, path, show, region);
+  return (
+    <div className="flex h-full flex-col">
+      <div className="flex h-8 shrink-0 border-b bg-frame">
+        <div role="group" aria-label={strings.session.openFiles} className="flex min-w-0 grow items-stretch overflow-x-auto">
+          {tabs.map((each) => <Tab key={each} path={each} document={documents.get(each)} active={each === path} isPreview={each === preview} show={() => show(each)} keep={() => keep(each)} close={() => closeTab(each)} />)}
+        </div>
+        <FollowButton following={following} isShowing={path !== ""} />
+      </div>
+      <div ref={region} className="flex min-h-0 grow flex-col">
+        {document_ ? <Body key={path} document={document_} line={line} /> : !path && <p className="grid grow place-items-center p-4 text-t2">{strings.panel.noFile}</p>}
+      </div>
+    </div>
+  );
+}
+
+/** What the agent changed last in this file, while it was not seen, and the way to take it back. */
+function AgentStrip({ document: doc }: { document: Document }) {
+  const view = useView();
+  const row = view.rows.slice(-MAX_ROWS).findLast((each): each is Tool => each.kind === "tool" && each.status === "ok" && each.files.some((file) => file.path === doc.path));
+  if (!row || row.undone || !doc.isUnseen) return null;
+  return (
+    <div className="flex h-7 shrink-0 items-center gap-2 border-b bg-agent-tint pr-1 pl-3 text-12 text-agent">
+      <span className="min-w-0 grow truncate">{strings.editor.edited(view.persona || strings.session.agent)}</span>
+      <RejectButton row={row} />
+      <Button kind="quiet" small onClick={() => doc.seen()}>{strings.editor.seen}</Button>
+    </div>
+  );
+}
+
+function FollowButton({ following, isShowing }: { following: Following; isShowing: boolean }) {
+  const { run } = useView();
+  if (!run) return null;
+  return (
+    <button type="button" aria-pressed={following.isOn} title={strings.editor.followDetail} onClick={following.toggle} className={`fade m-1 inline-flex h-6 shrink-0 items-center gap-1 rounded-row px-2 text-12 ${following.isOn && isShowing ? "bg-agent-tint text-agent" : "text-t2 hover:bg-hover"}`}>
+      <Icon name="spark" size={12} />
+      {following.isOn ? (isShowing ? strings.editor.following : strings.editor.followsNext) : strings.editor.follow}
+    </button>
+  );
+}
+
+function useOthersChanges(documents: Map<string, Document>) {
+  const view = useView();
+  const seen = useRef(new Map<string, number>());
+  useEffect(() => {
+    for (const [path, each] of documents) {
+      const seq = view.files[path]?.seq ?? 0;
+      const before = seen.current.get(path);
+      seen.current.set(path, seq);
+      if (before !== undefined && before !== seq) void each.renew();
+    }
+  });
+}
+
+type TabProps = { path: string; document: Document | undefined; active: boolean; isPreview: boolean; show: () => void; keep: () => void; close: () => void };
+
+function Tab({ path, document: doc, active, isPreview, show, keep, close }: TabProps) {
+  const status = doc?.status;
+  const savedAtMs = doc?.file.savedAtMs ?? 0;
+  const mark = status === "typing" ? "●" : status === "kept" ? "⚠" : savedAtMs ? "✓" : "";
+  const words = status === "typing" ? strings.panel.typing : status === "kept" ? strings.panel.keptHere : savedAtMs ? strings.panel.saved(clock(savedAtMs)) : "";
+  return (
+    <div className={`flex shrink-0 items-center border-r border-b-2 pr-1 ${active ? "border-b-accent bg-panel" : "border-b-transparent"}`} data-tab={path}>
+      <button type="button" aria-pressed={active} onClick={show} onDoubleClick={keep} title={isPreview ? strings.editor.previewTab(path) : path} className={`inset-focus flex h-full items-center gap-1.5 px-2 text-12 ${isPreview ? "italic" : ""}`}>
+        <SafeText text={path.split("/").pop() ?? path} />
+        {mark && <span title={words} className={mark === "⚠" ? "text-warn" : mark === "✓" ? "text-ok" : "text-t3"}>{mark}<span className="sr-only">{words}</span></span>}
+      </button>
+      <IconButton icon="cross" size={10} label={strings.panel.closeTab(path)} onClick={close} />
+    </div>
+  );
+}
+
+function Body({ document: doc, line }: { document: Document; line: number }) {
+  const { session } = useHere();
+  const host = useRef<HTMLDivElement>(null);
+  const ready = doc.state !== null;
+  const [goesToLine] = useState(line > 0);
+  useEffect(() => {
+    if (!host.current || !doc.state) return;
+    const view = new EditorView({ state: doc.state, parent: host.current });
+    doc.view = view;
+    const place = goesToLine ? null : keptPlace(doc.session, doc.path);
+    if (place) {
+      view.dispatch({ selection: { anchor: Math.min(place.head, view.state.doc.length) } });
+      requestAnimationFrame(() => { view.scrollDOM.scrollTop = place.top; });
+    }
+    const leave = () => keepPlace(doc.session, doc.path, { top: view.scrollDOM.scrollTop, head: view.state.selection.main.head });
+    window.addEventListener("pagehide", leave);
+    return () => {
+      leave();
+      window.removeEventListener("pagehide", leave);
+      doc.state = view.state;
+      doc.view = null;
+      doc.placeSoon();
+      view.destroy();
+    };
+  }, [doc, ready, goesToLine]);
+  useEffect(() => {
+    const view = doc.view;
+    if (!view || !line) return;
+    const target = view.state.doc.line(Math.min(line, view.state.doc.lines));
+    view.dispatch({ selection: { anchor: target.from }, effects: EditorView.scrollIntoView(target.from, { y: "center" }) });
+  }, [doc, line, ready]);
+  const url = `/api/v1/sessions/${doc.session}/files/${inAddress(doc.path)}`;
+  return (
+    <div className="flex min-h-0 grow flex-col">
+      {doc.error !== null && <div className="p-1"><ProblemLine error={doc.error} /></div>}
+      {doc.remark && (
+        <div role="status" className="flex shrink-0 items-center gap-2 border-b bg-warn-tint px-3 py-1 text-12 text-warn">
+          <span className="grow">{doc.file.readOnly ? `${strings.panel.readOnly}: ` : ""}<SafeText text={doc.remark} /></span>
+          {doc.file.problem && doc.status === "kept" && <Button kind="quiet" small onClick={() => doc.file.reopen()}>{strings.error.again}</Button>}
+        </div>
+      )}
+      <AgentStrip document={doc} />
+      {doc.isPlain && <p className="meta bg-code px-3 py-1">{strings.panel.plain}</p>}
+      {session?.state === "parked" && <p className="meta bg-code px-3 py-1">{strings.panel.parked}</p>}
+      {(doc.status === "binary" || doc.status === "large") ? (
+        <div className="grid grow place-items-center text-t2"><div className="text-center"><Icon name="file" size={24} className="mx-auto mb-2" /><p>{doc.status === "binary" ? strings.panel.binary : strings.panel.tooLarge}</p><a href={url} className="mt-2 inline-block text-link underline">{strings.panel.download}</a></div></div>
+      ) : <div ref={host} className="min-h-0 grow overflow-hidden" />}
+    </div>
+  );
+}

@@ -1,0 +1,192 @@
+// Terminals of the session, in tabs. Text of programs changes no clipboard and opens no link by itself.
+import "@xterm/xterm/css/xterm.css";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { FitAddon } from "@xterm/addon-fit";
+import { type ILinkProvider, Terminal } from "@xterm/xterm";
+import { useEffect, useRef, useState } from "react";
+import { SearchAddon } from "@xterm/addon-search";
+import { type Schemas, get, post, send } from "../../../api/client";
+import { copyText } from "../../../clipboard";
+import { bytes } from "../../../format";
+import { Button, Field, IconButton } from "../../../parts/controls";
+import { ProblemLine } from "../../../parts/problem";
+import { SafeText } from "../../../parts/safe_text";
+import { openLink, terminalTheme } from "../../../parts/terminal_theme";
+import { strings } from "../../../strings";
+import { useHere } from "../context";
+import { TerminalConnection } from "./terminal_connection";
+
+export function Terminals({ shown }: { shown: boolean }) {
+  const { id, canWrite } = useHere();
+  const queries = useQueryClient();
+  const [chosen, setChosen] = useState("");
+  const [focused, setFocused] = useState(""); // opened here by the person, so it gets the focus
+  const [error, setError] = useState<unknown>(null);
+  const list = useQuery({ queryKey: ["terminals", id], queryFn: async () => (await get<Schemas["Terminals"]>(`/sessions/${id}/terminals`)).items });
+  const open = async () => {
+    setError(null);
+    try {
+      const made = await post<Schemas["Terminal"]>(`/sessions/${id}/terminals`, { columns: 100, rows: 24, program: "bash" });
+      await queries.invalidateQueries({ queryKey: ["terminals", id] });
+      setChosen(made.id);
+      setFocused(made.id);
+    } catch (failed) {
+      setError(failed);
+    }
+  };
+  const close = async (terminal: string) => {
+    await send(`/sessions/${id}/terminals/${terminal}`, { method: "DELETE" }).catch(setError);
+    await queries.invalidateQueries({ queryKey: ["terminals", id] });
+  };
+  const terminals = list.data ?? [];
+  const current = terminals.find((each) => each.id === chosen) ?? terminals[0];
+  return (
+    <div className="flex h-full flex-col">
+      <div className="flex h-7 shrink-0 items-center border-b px-1">
+        {terminals.map((each) => (
+          <span key={each.id} className={`flex items-center rounded-row ${each.id === current?.id ? "bg-selected" : ""}`}>
+            <button type="button" aria-pressed={each.id === current?.id} onClick={() => setChosen(each.id)} className="h-6 px-2 text-12">{strings.panel.terminal} {each.id}</button>
+            {canWrite && <IconButton icon="cross" size={10} label={`${strings.panel.closeTerminal} ${each.id}`} onClick={() => void close(each.id)} />}
+          </span>
+        ))}
+        {canWrite && <IconButton icon="plus" size={14} label={strings.panel.newTerminal} onClick={() => void open()} />}
+      </div>
+      {(error !== null || list.isError) && <div className="p-2"><ProblemLine error={error ?? list.error} /></div>}
+      {current ? <Screen key={current.id} session={id} terminal={current.id} shown={shown} canWrite={canWrite} takesFocus={focused === current.id} /> : list.isSuccess && (
+        <div className="grid grow place-items-center text-center text-t2"><div><p>{strings.panel.noTerminal}</p>{canWrite && <Button className="mt-3" icon="terminal" data-open-terminal onClick={() => void open()}>{strings.panel.newTerminal}</Button>}</div></div>
+      )}
+    </div>
+  );
+}
+
+type ScreenProps = { session: string; terminal: string; shown: boolean; canWrite: boolean; takesFocus: boolean };
+
+function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const fitter = useRef<FitAddon | null>(null);
+  const [tools, setTools] = useState<Tools | null>(null);
+  const [isFinding, setFinding] = useState(false);
+  const [connection, setConnection] = useState<TerminalConnection | null>(null);
+  const [, renew] = useState(0);
+  useEffect(() => {
+    const element = host.current;
+    if (!element) return;
+    let ended = false;
+    let cleanUp = () => {};
+    // A cell is measured once, so its font must be there first.
+    void document.fonts.load('13px "Hutch Mono"').then(() => {
+      if (ended) return;
+      const screen = new Terminal({ fontFamily: '"Hutch Mono", "DejaVu Sans Mono", monospace', fontSize: 13, scrollback: 5000, theme: terminalTheme(), minimumContrastRatio: 4.5, disableStdin: !canWrite, linkHandler: { activate: openLink, allowNonHttpProtocols: false } });
+      const fit = new FitAddon();
+      fitter.current = fit;
+      screen.loadAddon(fit);
+      const finder = new SearchAddon();
+      screen.loadAddon(finder);
+      screen.open(element);
+      fit.fit();
+      if (takesFocus) screen.focus();
+      setTools({ screen, finder });
+      screen.registerLinkProvider(addressLinks(screen));
+      screen.parser.registerOscHandler(52, () => true); // programs get no clipboard
+      const made = new TerminalConnection(`/sessions/${session}/terminals/${terminal}`, screen, () => renew((count) => count + 1));
+      setConnection(made);
+      screen.onData((text) => made.type(text));
+      screen.onResize(() => made.resize());
+      screen.attachCustomKeyEventHandler((event) => handleKey(event, screen, () => setFinding(true)));
+      const resized = new ResizeObserver(() => element.offsetParent !== null && fit.fit());
+      resized.observe(element);
+      const recolour = () => (screen.options.theme = terminalTheme());
+      const media = matchMedia("(prefers-color-scheme: dark)");
+      media.addEventListener("change", recolour);
+      window.addEventListener("hutch:theme", recolour);
+      cleanUp = () => {
+        resized.disconnect();
+        media.removeEventListener("change", recolour);
+        window.removeEventListener("hutch:theme", recolour);
+        made.close();
+        screen.dispose();
+      };
+    });
+    return () => {
+      ended = true;
+      cleanUp();
+    };
+  }, [session, terminal, canWrite, takesFocus]);
+  useEffect(() => {
+    if (shown) fitter.current?.fit();
+  }, [shown]);
+  const status = connection?.status;
+  const writer = status?.writer;
+  return (
+    <>
+      <div className={`flex h-6 shrink-0 items-center gap-2 px-3 text-12 text-t3 ${writer?.agent ? "bg-warn-tint text-warn" : ""}`}>
+        <span>{!status?.connected && status?.exit === undefined ? strings.panel.reconnecting : status?.exit !== undefined ? strings.panel.ended(String(status.exit ?? "signal")) : writer?.agent ? strings.panel.agentTypes : writer?.mode === "one" ? (writer.you ? strings.panel.youType : strings.panel.types(writer.name)) : strings.panel.nobodyTypes}</span>
+        {Boolean(status?.missedBytes) && <span>{strings.panel.missed(bytes(status?.missedBytes ?? 0))}</span>}
+        {status?.refused && <span className="text-bad"><SafeText text={status.refused} /></span>}
+        <span className="grow" />
+        {tools && <IconButton icon="search" size={12} label={strings.terminal.find} onClick={() => setFinding(true)} />}
+        {canWrite && connection && writer?.mode === "one" && !writer.you && <Button small onClick={connection.takeOver}>{strings.panel.takeOver}</Button>}
+        {canWrite && connection && writer?.mode === "one" && writer.you && <Button small kind="quiet" onClick={connection.share}>{strings.panel.share}</Button>}
+        {canWrite && connection && writer?.mode === "many" && <Button small kind="quiet" onClick={connection.takeOver}>{strings.panel.takeOver}</Button>}
+      </div>
+      {isFinding && tools && <FindBar tools={tools} onClose={() => { setFinding(false); tools.finder.clearDecorations(); tools.screen.focus(); }} />}
+      <div ref={host} role="group" aria-label={strings.panel.terminalLabel} className="min-h-0 grow overflow-hidden pl-2" />
+    </>
+  );
+}
+
+type Tools = { screen: Terminal; finder: SearchAddon };
+
+function FindBar({ tools, onClose }: { tools: Tools; onClose: () => void }) {
+  const [isMissing, setMissing] = useState(false);
+  const find = (text: string, back: boolean) => setMissing(Boolean(text) && !(back ? tools.finder.findPrevious(text) : tools.finder.findNext(text)));
+  return (
+    <div role="search" className="flex h-8 shrink-0 items-center gap-2 border-b px-3">
+      <Field autoFocus aria-label={strings.terminal.find} placeholder={strings.terminal.find} className="!h-6 w-64 text-12" onChange={(event) => find(event.target.value, true)} onKeyDown={(event) => {
+        if (event.key === "Escape") onClose();
+        else if (event.key === "Enter") find(event.currentTarget.value, !event.shiftKey);
+      }} />
+      {isMissing && <span role="status" className="text-12 text-warn">{strings.terminal.notFound}</span>}
+      <span className="grow" />
+      <IconButton icon="cross" size={12} label={strings.session.cancel} onClick={onClose} />
+    </div>
+  );
+}
+
+const ADDRESS = /https?:\/\/[^\s"'<>`]+[^\s"'<>`.,;:!?)\]}]/g;
+
+/** Addresses that programs print. They open with Ctrl and a click, after the whole address was shown. */
+function addressLinks(screen: Terminal): ILinkProvider {
+  return {
+    provideLinks: (y, callback) => {
+      const line = screen.buffer.active.getLine(y - 1)?.translateToString(true) ?? "";
+      callback([...line.matchAll(ADDRESS)].map((found) => ({
+        text: found[0],
+        range: { start: { x: found.index + 1, y }, end: { x: found.index + found[0].length, y } },
+        activate: (event, text) => { if (event.ctrlKey || event.metaKey) openLink(event, text); },
+      })));
+    },
+  };
+}
+
+/** False: the terminal leaves this key to the page. */
+function handleKey(event: KeyboardEvent, screen: Terminal, find: () => void): boolean {
+  if (event.type !== "keydown") return true;
+  if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "f") {
+    event.preventDefault();
+    find();
+    return false;
+  }
+  if (event.key === "F6" || (event.ctrlKey && (event.code === "Backquote" || event.key === "."))) return false;
+  if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "c") {
+    void copyText(screen.getSelection());
+    event.preventDefault();
+    return false;
+  }
+  if (event.ctrlKey && !event.shiftKey && event.key === "c" && screen.hasSelection()) {
+    void copyText(screen.getSelection());
+    screen.clearSelection();
+    return false;
+  }
+  return !(event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "v"); // the browser pastes
+}

@@ -1,0 +1,124 @@
+// A session: the conversation at the left, the work beside it. Below 1024 px the work is a tab.
+import { useEffect, useMemo, useState } from "react";
+import { useSearchParams } from "wouter";
+import { Problem, type Schemas, type Session } from "../../api/client";
+import { useAccess, useSession, useUsers } from "../../api/queries";
+import { DocumentChannel } from "../../api/documents";
+import { SessionStream, type Start } from "../../api/session_stream";
+import { Boundary } from "../../parts/boundary";
+import { ProblemLine } from "../../parts/problem";
+import { Splitter, useSize } from "../../parts/splitter";
+import { strings } from "../../strings";
+import { titleOf } from "../home";
+import { NotFound } from "../not_found";
+import { Announcer } from "./announcer";
+import { Composer, type SessionCommand } from "./composer";
+import { ConnectionStrip } from "./connection_strip";
+import { Docks } from "./docks";
+import { Context, type Panel, type SessionContext, makeNameOf, useView } from "./context";
+import { Header } from "./header";
+import { Conversation } from "./conversation";
+import { UndoDialog } from "./undo_dialog";
+import { WorkArea } from "./work_area";
+import { useIsWide } from "./wide_layout";
+
+const MIN_TALK = 360;
+
+export function SessionPage({ id, user }: { id: string; user: Schemas["User"] }) {
+  const session = useSession(id);
+  const users = useUsers(user.role === "owner");
+  const access = useAccess(id);
+  const [stream] = useState(() => new SessionStream(id));
+  const [documents] = useState(() => new DocumentChannel(id));
+  useEffect(() => documents.watch(), [documents]);
+  const [params, setParams] = useSearchParams();
+  const start = startOf(session.data, user);
+  const isKnown = start !== null;
+  useEffect(() => (start ? stream.open(start) : undefined), [stream, isKnown]); // eslint-disable-line react-hooks/exhaustive-deps -- the stream knows later states itself
+
+  const here = useMemo((): SessionContext => ({
+    id,
+    stream,
+    documents,
+    session: session.data,
+    me: user,
+    canWrite: access.data?.actions.includes("input") ?? (user.role !== "observer" && user.role !== "assessor"),
+    canManage: access.data?.actions.includes("manage") ?? false,
+    nameOf: makeNameOf(user, users.data, session.data),
+    openFile: (path, line) => setParams((before) => { const after = new URLSearchParams(before); after.set("file", line ? `${path}:${line}` : path); after.set("view", "work"); return after; }),
+    showPanel: (panel: Panel) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", panel); after.set("view", "work"); return after; }),
+  }), [id, stream, documents, session.data, access.data, user, users.data, setParams]);
+
+  if (session.isError && session.error instanceof Problem && session.error.status === 404) return <NotFound />;
+  return (
+    <Context value={here}>
+      <div className="flex h-full flex-col">
+        <ConnectionStrip />
+        {session.isError && <div className="p-2"><ProblemLine error={session.error} retry={() => void session.refetch()} /></div>}
+        <Layout title={session.data ? titleOf(session.data) : ""} view={params.get("view") ?? "talk"} setView={(view) => setParams((before) => { const after = new URLSearchParams(before); after.set("view", view); return after; }, { replace: true })} />
+        <Announcer />
+      </div>
+    </Context>
+  );
+}
+
+function startOf(session: Session | undefined, user: Schemas["User"]): Start | null {
+  if (!session) return null;
+  return { user: user.id, head: session.head?.seq ?? 0, erased: session.erased_events ?? 0, state: session.state, purpose: session.purpose, owner: session.owner, persona: session.persona, model: session.model };
+}
+
+function Layout({ title, view, setView }: { title: string; view: string; setView: (view: string) => void }) {
+  const [talkWidth, setTalkWidth] = useSize("talk", 440);
+  const [undoing, setUndoing] = useState(false);
+  const wide = useIsWide();
+  const folded = useView();
+  useEffect(() => {
+    const needs = folded.pending.length;
+    document.title = `${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${title} · ${strings.hutch}`;
+  }, [title, folded.state, folded.pending.length]);
+  const commands = useCommands(() => setUndoing(true));
+  const talk = (
+    <section aria-label={strings.session.talk} className="flex h-full min-h-0 flex-col bg-panel">
+      <Header title={title} onUndo={() => setUndoing(true)} />
+      <div className="min-h-0 grow"><Boundary what={strings.session.talk}><Conversation /></Boundary></div>
+      <Docks />
+      <Composer commands={commands} />
+    </section>
+  );
+  return (
+    <main className="flex min-h-0 grow max-[1023px]:flex-col">
+      {undoing && <UndoDialog onClose={() => setUndoing(false)} />}
+      {wide ? (
+        <>
+          <div className="h-full shrink-0" style={{ width: talkWidth }}>{talk}</div>
+          <Splitter label={strings.panel.resizeTalk} size={talkWidth} min={MIN_TALK} max={Math.max(MIN_TALK, window.innerWidth - 560)} onSize={setTalkWidth} />
+          <div className="h-full min-w-0 grow"><WorkArea /></div>
+        </>
+      ) : (
+        <>
+          <div role="tablist" aria-label={strings.session.work} className="flex h-8 shrink-0 border-b bg-frame pointer-coarse:h-11">
+            {["talk", "work"].map((name) => (
+              <button key={name} type="button" role="tab" aria-selected={view === name} onClick={() => setView(name)} className={`inset-focus grow border-b-2 text-13 ${view === name ? "border-accent text-t1" : "border-transparent text-t2"}`}>{name === "talk" ? strings.session.talk : strings.session.work}</button>
+            ))}
+          </div>
+          <div className="min-h-0 grow">{view === "work" ? <WorkArea /> : talk}</div>
+        </>
+      )}
+    </main>
+  );
+}
+
+function useCommands(undo: () => void): SessionCommand[] {
+  const [, setParams] = useSearchParams();
+  return useMemo(() => {
+    const panel = (name: Panel) => () => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); after.set("view", "work"); return after; });
+    return [
+      { name: "undo", title: strings.session.undo, run: undo },
+      { name: "tests", title: strings.panel.tests, run: panel("tests") },
+      { name: "changes", title: strings.panel.changes, run: panel("changes") },
+      { name: "terminal", title: strings.panel.terminal, run: panel("terminal") },
+      { name: "log", title: strings.panel.log, run: panel("log") },
+      { name: "preview", title: strings.panel.preview, run: panel("preview") },
+    ];
+  }, [setParams, undo]);
+}

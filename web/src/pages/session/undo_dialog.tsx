@@ -1,0 +1,68 @@
+// Undo of the last run, or of one step of it. If others have changed the same lines since, the server refuses and one
+// chooses.
+import { useState } from "react";
+import { asProblem, giveInput } from "../../api/client";
+import type { Row, Tool, View } from "../../fold/view";
+import { Badge, Button } from "../../parts/controls";
+import { Dialog } from "../../parts/dialog";
+import { ProblemLine } from "../../parts/problem";
+import { SafeText } from "../../parts/safe_text";
+import { strings } from "../../strings";
+import { useHere, useView } from "./context";
+
+/** The last run that is not undone yet: the one that an undo takes back. */
+export const undoableRun = (view: View) => view.rows.findLast((row) => row.kind === "prompt" && row.state !== "queued" && !row.undone)?.runId ?? "";
+
+type Props = { step?: number; refusal?: unknown; onClose: () => void };
+
+export function UndoDialog({ step = 0, refusal = null, onClose }: Props) {
+  const { id } = useHere();
+  const view = useView();
+  const [error, setError] = useState<unknown>(refusal);
+  const run = undoableRun(view);
+  const isOf = (row: Row) => (step ? row.seq === step : row.runId === run);
+  const files = [...new Set(view.rows.flatMap((row) => (row.kind === "tool" && isOf(row) ? row.files.map((file) => file.path) : [])))];
+  const undo = (how: { merge?: boolean; keep?: boolean; discard?: boolean } = {}) => {
+    giveInput(id, { type: "undo", step, ...how } as Parameters<typeof giveInput>[1]).then(onClose, setError);
+  };
+  const isOthersWork = error !== null && asProblem(error).paths.length > 0;
+  const isRefused = error !== null && !isOthersWork && asProblem(error).status === 409; // nothing to choose: the reason says why
+  return (
+    <Dialog title={step ? strings.session.rejectTitle : strings.session.undoTitle} onClose={onClose}>
+      {!isRefused && <p className="text-t2">{step ? strings.session.rejectDetail : strings.session.undoDetail}</p>}
+      {!isRefused && files.length > 0 && <ul className="mt-2 max-h-40 overflow-auto rounded-row border bg-code px-2 py-1 font-mono text-12">{files.map((path) => <li key={path}><SafeText text={path} /></li>)}</ul>}
+      {error !== null && <div className="mt-3"><ProblemLine error={error} /></div>}
+      <div className="mt-4 flex flex-wrap justify-end gap-2">
+        <Button kind="quiet" onClick={onClose}>{isRefused ? strings.session.close : strings.session.cancel}</Button>
+        {isOthersWork ? (
+          <>
+            <Button onClick={() => undo({ merge: true })}>{strings.session.undoMerge}</Button>
+            <Button onClick={() => undo({ keep: true })}>{strings.session.undoKeep}</Button>
+            <Button kind="danger" onClick={() => undo({ discard: true })}>{strings.session.undoDiscard}</Button>
+          </>
+        ) : (
+          !isRefused && <Button kind="primary" onClick={() => undo()}>{strings.session.undoButton}</Button>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+/** Take back one call of the agent. What others have changed elsewhere in its files stays. */
+export function RejectButton({ row }: { row: Tool }) {
+  const { id, canWrite } = useHere();
+  const [refusal, setRefusal] = useState<unknown>(null);
+  const [isAsked, setAsked] = useState(false);
+  if (row.undone) return <Badge tone="warn">{strings.session.rejected}</Badge>;
+  if (!canWrite || row.status !== "ok" || !row.files.length) return null;
+  const reject = () => {
+    setAsked(true);
+    giveInput(id, { type: "undo", step: row.seq }).catch(setRefusal).finally(() => setAsked(false));
+  };
+  return (
+    <>
+      <Button kind="quiet" small icon="undo" disabled={isAsked} onClick={reject}>{strings.session.reject}</Button>
+      {refusal !== null && <UndoDialog step={row.seq} refusal={refusal} onClose={() => setRefusal(null)} />}
+    </>
+  );
+}

@@ -1,0 +1,221 @@
+// The work area: files and editor above, panels below. What is open stands in the address.
+import { Suspense, lazy, useCallback, useEffect, useState } from "react";
+import { useSearchParams } from "wouter";
+import { Boundary } from "../../parts/boundary";
+import { IconButton } from "../../parts/controls";
+import type { IconName } from "../../parts/icons";
+import { Icon } from "../../parts/icons";
+import { Splitter, useSize } from "../../parts/splitter";
+import { strings } from "../../strings";
+import { type Panel, useHere, useView } from "./context";
+import { Changes } from "./panels/changes";
+import { Files } from "./panels/files";
+import { Log } from "./panels/log";
+import { Preview } from "./panels/preview";
+import { TestsPanel } from "./panels/tests";
+import { areTestsStale } from "./test_state";
+import { useIsPhone, useIsRoomy, useIsWide } from "./wide_layout";
+
+const Editor = lazy(async () => ({ default: (await import("./panels/editor")).Editor }));
+const Terminals = lazy(async () => ({ default: (await import("./panels/terminals")).Terminals }));
+
+type Tab = Panel | "files" | "editor";
+const PANELS: [Panel, string, IconName][] = [["changes", strings.panel.changes, "diff"], ["tests", strings.panel.tests, "test"], ["terminal", strings.panel.terminal, "terminal"], ["preview", strings.panel.preview, "globe"], ["log", strings.panel.log, "log"]];
+
+const PHONE_TABS: [Tab, string, IconName][] = [["files", strings.session.files, "folder"], ["editor", strings.session.editor, "edit"], ...PANELS];
+
+export function WorkArea() {
+  const isPhone = useIsPhone();
+  const isRoomy = useIsRoomy();
+  return isPhone ? <PhoneWork /> : isRoomy ? <RoomyWork /> : <WideWork />;
+}
+
+/** One part at a time: on a phone the tree, the editor and the panels are tabs of the same row. */
+function PhoneWork() {
+  const [params, setParams] = useSearchParams();
+  const file = params.get("file") ?? "";
+  const asked = params.get("panel") ?? "";
+  const tab = PHONE_TABS.find(([name]) => name === asked)?.[0] ?? "changes";
+  const choose = (name: Tab) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); return after; }, { replace: true });
+  const [shownFile, setShownFile] = useState(file);
+  if (file !== shownFile) {
+    setShownFile(file);
+    if (file && tab !== "editor") queueMicrotask(() => choose("editor"));
+  }
+  const label = PHONE_TABS.find(([name]) => name === tab)?.[1] ?? "";
+  return (
+    <div className="flex h-full flex-col bg-panel">
+      <PanelTabs tabs={PHONE_TABS} panel={tab} choose={choose} />
+      <section aria-label={label} className="min-h-0 grow">
+        <Boundary what={label}><Suspense fallback={null}>{tab === "files" ? <Files /> : tab === "editor" ? <Editor /> : <Content name={tab} shown />}</Suspense></Boundary>
+      </section>
+    </div>
+  );
+}
+
+type Choose = (name: Panel) => void;
+
+/** The panel of the address, and how to choose another. */
+function usePanel(): [Panel, Choose] {
+  const [params, setParams] = useSearchParams();
+  const asked = params.get("panel");
+  const choose = useCallback((name: Panel) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); return after; }, { replace: true }), [setParams]);
+  return [PANELS.find(([name]) => name === asked)?.[0] ?? "changes", choose];
+}
+
+function WideWork() {
+  const [filesWidth, setFilesWidth] = useSize("files", 176);
+  const [panelHeight, setPanelHeight] = useSize("panel", 300);
+  const [isMaximised, setMaximised] = useState(false);
+  const wide = useIsWide();
+  const [panel, choose] = usePanel();
+  const maximise = useCallback(() => setMaximised((before) => !before), []);
+  useWorkKeys(maximise);
+  const height = isMaximised ? undefined : wide ? panelHeight : Math.min(panelHeight, 320);
+  return (
+    <div className="flex h-full flex-col">
+      {!isMaximised && <div className="flex min-h-0 grow"><FilesPart width={filesWidth} resize={setFilesWidth} /><EditorPart /></div>}
+      {!isMaximised && <Splitter label={strings.panel.resizePanel} size={panelHeight} min={96} max={Math.max(96, window.innerHeight - 220)} onSize={setPanelHeight} vertical from="end" />}
+      <div className={`flex flex-col bg-panel ${isMaximised ? "min-h-0 grow" : "shrink-0"}`} style={height === undefined ? {} : { height }}>
+        <Panels tabs={PANELS} panel={panel} choose={choose} maximise={maximise} />
+      </div>
+    </div>
+  );
+}
+
+const BESIDE = PANELS.filter(([name]) => name === "changes" || name === "tests");
+const BELOW = PANELS.filter(([name]) => name !== "changes" && name !== "tests");
+
+/** From 1600 px on: changes and tests in a column beside the editor, the other panels below both. */
+function RoomyWork() {
+  const [filesWidth, setFilesWidth] = useSize("files", 208);
+  const [sideWidth, setSideWidth] = useSize("side", 340);
+  const [panelHeight, setPanelHeight] = useSize("panel", 300);
+  const [isMaximised, setMaximised] = useState(false);
+  const [panel, choose] = usePanel();
+  const isBeside = BESIDE.some(([name]) => name === panel);
+  const [beside, setBeside] = useState<Panel>(isBeside ? panel : "changes");
+  const [below, setBelow] = useState<Panel>(isBeside ? "terminal" : panel);
+  if (isBeside && beside !== panel) setBeside(panel);
+  if (!isBeside && below !== panel) setBelow(panel);
+  const maximise = useCallback(() => setMaximised((before) => !before), []);
+  useWorkKeys(maximise);
+  return (
+    <div className="flex h-full">
+      <FilesPart width={filesWidth} resize={setFilesWidth} />
+      <div className="flex h-full min-w-0 grow flex-col">
+        {!isMaximised && (
+          <div className="flex min-h-0 grow">
+            <EditorPart />
+            <Splitter label={strings.panel.resizeSide} size={sideWidth} min={240} max={Math.max(240, window.innerWidth - 1240)} onSize={setSideWidth} from="end" />
+            <div className="flex h-full shrink-0 flex-col bg-panel" style={{ width: sideWidth }}><Panels tabs={BESIDE} panel={beside} choose={choose} /></div>
+          </div>
+        )}
+        {!isMaximised && <Splitter label={strings.panel.resizePanel} size={panelHeight} min={96} max={Math.max(96, window.innerHeight - 220)} onSize={setPanelHeight} vertical from="end" />}
+        <div className={`flex flex-col bg-panel ${isMaximised ? "min-h-0 grow" : "shrink-0"}`} style={isMaximised ? {} : { height: panelHeight }}>
+          <Panels tabs={BELOW} panel={below} choose={choose} maximise={maximise} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function FilesPart({ width, resize }: { width: number; resize: (width: number) => void }) {
+  return (
+    <>
+      <section aria-label={strings.session.files} className="h-full shrink-0 overflow-hidden bg-panel" style={{ width }}><Boundary what={strings.session.files}><Files /></Boundary></section>
+      <Splitter label={strings.panel.resizeFiles} size={width} min={120} max={420} onSize={resize} />
+    </>
+  );
+}
+
+function EditorPart() {
+  return <section aria-label={strings.session.editor} className="h-full min-w-0 grow bg-panel"><Boundary what={strings.session.editor}><Suspense fallback={null}><Editor /></Suspense></Boundary></section>;
+}
+
+/** Panels in tabs. One that was shown stays as it is while another is. */
+function Panels({ tabs, panel, choose, maximise }: { tabs: typeof PANELS; panel: Panel; choose: Choose; maximise?: () => void }) {
+  const [visited, setVisited] = useState<ReadonlySet<Panel>>(new Set([panel]));
+  if (!visited.has(panel)) setVisited(new Set([...visited, panel]));
+  return (
+    <>
+      <PanelTabs tabs={tabs} panel={panel} choose={choose} {...(maximise ? { maximise } : {})} />
+      <div className="min-h-0 grow">
+        {tabs.filter(([name]) => visited.has(name)).map(([name, label]) => (
+          <section key={name} aria-label={label} className={`h-full ${name === panel ? "" : "hidden"}`}>
+            <Boundary what={label}><Suspense fallback={null}><Content name={name} shown={name === panel} /></Suspense></Boundary>
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}
+
+function Content({ name, shown }: { name: Panel; shown: boolean }) {
+  switch (name) {
+    case "changes": return <Changes />;
+    case "tests": return <TestsPanel />;
+    case "terminal": return <Terminals shown={shown} />;
+    case "preview": return <Preview shown={shown} />;
+    case "log": return <Log shown={shown} />;
+  }
+}
+
+function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise }: { tabs: [Name, string, IconName][]; panel: Name; choose: (name: Name) => void; maximise?: () => void }) {
+  const view = useView();
+  const counts: Partial<Record<Tab, string>> = {
+    changes: String(Object.keys(view.files).length || ""),
+    tests: view.tests && !view.tests.running && !areTestsStale(view) ? [view.tests.failed && `${view.tests.failed}✗`, `${view.tests.passed}✓`].filter(Boolean).join(" ") : "",
+  };
+  return (
+    <div className="flex min-h-8 shrink-0 items-stretch border-b bg-frame">
+      <div role="tablist" aria-label={strings.session.work} className="flex min-w-0 flex-wrap max-sm:grid max-sm:grow max-sm:grid-cols-4">
+        {tabs.map(([name, label, icon]) => (
+          <button key={name} type="button" role="tab" aria-selected={name === panel} onClick={() => choose(name)} onDoubleClick={maximise} className={`fade inset-focus flex h-8 items-center gap-1.5 border-b-2 px-3 text-12 max-sm:justify-center max-sm:px-1 pointer-coarse:h-11 ${name === panel ? "border-accent bg-panel text-t1" : "border-transparent text-t2 hover:bg-hover"}`}>
+            <Icon name={icon} size={14} className="text-t3 max-sm:hidden" />
+            {label}
+            {counts[name] && <span className={`text-11 ${name === "tests" && view.tests?.failed && !areTestsStale(view) ? "text-bad" : "text-t3"}`}>{counts[name]}</span>}
+          </button>
+        ))}
+      </div>
+      <span className="grow" />
+      {maximise && <IconButton icon="max" label={strings.panel.maximise} size={14} onClick={maximise} className="m-1" />}
+    </div>
+  );
+}
+
+const LETTERS: Record<string, Panel> = { t: "terminal", x: "tests", d: "changes", p: "preview", l: "log" };
+
+/** Ctrl+J then a letter, Ctrl+Backquote and Ctrl+Backslash, also from inside a terminal. */
+function useWorkKeys(maximise: () => void) {
+  const { showPanel } = useHere();
+  useEffect(() => {
+    let awaited = 0;
+    function onKey(event: KeyboardEvent) {
+      const mod = event.ctrlKey || event.metaKey;
+      const inTerminal = event.target instanceof Element && event.target.closest(".xterm") !== null;
+      if (mod && event.code === "Backquote") {
+        if (inTerminal) document.querySelector<HTMLElement>("[data-composer]")?.focus();
+        else {
+          showPanel("terminal");
+          setTimeout(() => document.querySelector<HTMLElement>(".xterm textarea, [data-open-terminal]")?.focus(), 50);
+        }
+      } else if (inTerminal) return;
+      else if (mod && event.key === "j") awaited = event.timeStamp;
+      else if (mod && event.key === "\\") maximise();
+      else if (awaited && event.timeStamp - awaited < 1500 && !mod) {
+        awaited = 0;
+        const panel = LETTERS[event.key];
+        if (panel) showPanel(panel);
+        else if (event.key === "c") document.querySelector<HTMLElement>("[data-composer]")?.focus();
+        else if (event.key === "e") document.querySelector<HTMLElement>(".cm-content")?.focus();
+        else if (event.key === "f") document.querySelector<HTMLElement>("[role=tree]")?.focus();
+        else return;
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
+    }
+    window.addEventListener("keydown", onKey, true);
+    return () => window.removeEventListener("keydown", onKey, true);
+  }, [maximise, showPanel]);
+}
