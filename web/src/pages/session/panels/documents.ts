@@ -44,7 +44,7 @@ export class Document implements Shown {
   private readonly key: string;
   private readonly keeper: FileKeeper;
 
-  constructor(readonly session: string, readonly path: string, user: string, private readonly canWrite: boolean, channel: DocumentChannel, private readonly notify: () => void) {
+  constructor(readonly session: string, readonly path: string, user: string, readonly canWrite: boolean, channel: DocumentChannel, private readonly notify: () => void) {
     this.key = `${user}/${session}/${path}`; // nobody else sends what this person has typed
     this.keeper = new FileKeeper(this.key, (error) => this.fail(error));
     this.file = new SharedFile(path, channel, this, this.keeper);
@@ -59,9 +59,14 @@ export class Document implements Shown {
     return this.file.isUnsaved || this.file.waits ? (this.file.problem ? "kept" : "typing") : "clean";
   }
 
+  /** Why nothing can be typed. Empty if the file can be changed. */
+  get readOnlyReason(): string {
+    return this.canWrite ? this.file.readOnly : strings.panel.noDocuments;
+  }
+
   /** Why nothing can be typed, or what is not written. Empty if all is well. */
   get remark(): string {
-    if (this.file.readOnly) return this.file.readOnly;
+    if (this.readOnlyReason) return this.readOnlyReason;
     if (this.file.problem) return this.file.problem;
     return this.file.isDeleted ? strings.panel.deleted : "";
   }
@@ -164,7 +169,7 @@ export class Document implements Shown {
   }
 
   renewed(): void {
-    const canType = this.canWrite && !this.file.readOnly && this.file.isLoaded;
+    const canType = !this.readOnlyReason && this.file.isLoaded;
     if (canType !== this.canType) {
       this.canType = canType;
       this.apply({ effects: this.editable.reconfigure(EditorState.readOnly.of(!canType)) });

@@ -39,11 +39,11 @@ export function Editor() {
   };
   useEffect(() => {
     for (const [each, document_] of documents) {
-      if (tabs.includes(each)) continue;
+      if (tabs.includes(each) && document_.canWrite === canWrite) continue; // access can be given and taken meanwhile
       document_.close();
       documents.delete(each);
     }
-  }, [documents, tabs]);
+  }, [documents, tabs, canWrite]);
   useEffect(() => {
     const all = documents;
     return () => {
@@ -167,7 +167,7 @@ function Body({ document: doc, line }: { document: Document; line: number }) {
       {doc.error !== null && <div className="p-1"><ProblemLine error={doc.error} /></div>}
       {doc.remark && (
         <div role="status" className="flex shrink-0 items-center gap-2 border-b bg-warn-tint px-3 py-1 text-12 text-warn">
-          <span className="grow">{doc.file.readOnly ? `${strings.panel.readOnly}: ` : ""}<SafeText text={doc.remark} /></span>
+          <span className="grow">{doc.readOnlyReason ? `${strings.panel.readOnly}: ` : ""}<SafeText text={doc.remark} /></span>
           {doc.file.problem && doc.status === "kept" && <Button kind="quiet" small onClick={() => doc.file.reopen()}>{strings.error.again}</Button>}
         </div>
       )}

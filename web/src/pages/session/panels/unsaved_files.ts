@@ -43,8 +43,7 @@ export async function takeOver(file: string, again: () => void): Promise<KeptRec
 export class FileKeeper {
   private make: (() => KeptFile) | null = null;
   private isDirty = false; // since the last write began
-  private isUrgent = false;
-  private isWriting = false;
+  private writes = 0; // that have not ended
   private chars = 0; // of the last record
   private timer: ReturnType<typeof setInterval> | undefined;
   private writtenMs = 0;
@@ -62,10 +61,9 @@ export class FileKeeper {
   keep(make: () => KeptFile, atOnce: boolean): void {
     this.make = make;
     this.isDirty = true;
-    this.isUrgent = atOnce && this.chars <= MAX_CHARS_AT_ONCE;
-    if (this.isUrgent && !this.isWriting) this.write(Date.now());
+    if (atOnce && this.chars <= MAX_CHARS_AT_ONCE) this.write(Date.now()); // beside writes before it: they keep their order
     this.timer ??= setInterval(() => {
-      if (!this.isWriting && (this.isDirty || Date.now() - this.writtenMs > BEAT_MS)) this.write(Date.now());
+      if (!this.writes && (this.isDirty || Date.now() - this.writtenMs > BEAT_MS)) this.write(Date.now());
     }, DELAY_MS);
   }
 
@@ -94,17 +92,14 @@ export class FileKeeper {
     const record: KeptRecord = { ...this.make(), file: this.file, page, aliveMs };
     this.chars = record.text.length;
     this.isDirty = false;
-    this.isWriting = true;
+    this.writes += 1;
     this.writtenMs = Date.now();
     const replaced = this.stored.filter((each) => each !== page);
     this.stored = [page];
     this.change((store) => {
       store.put(record);
       for (const each of replaced) store.delete([this.file, each]);
-    }, () => {
-      this.isWriting = false;
-      if (this.isDirty && this.isUrgent) this.write(Date.now());
-    });
+    }, () => { this.writes -= 1; });
   }
 
   private change(work: (store: IDBObjectStore) => void, done: () => void = () => undefined): void {
