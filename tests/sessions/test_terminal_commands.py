@@ -228,7 +228,7 @@ async def test_sh_commands_are_the_lines_that_were_typed(tmp_path: Path) -> None
         await at.type("do echo $i; done\n", rf"\n2\r\n.*{PROMPT}")
         await at.type("for i in 3 4\ndo\necho $i\ndone\n", rf"\n4\r\n.*{PROMPT}")  # pasted
         await at.type("sleep 0.5\ncat <<E\na\n\nb\nE\n", rf"\na\r\n\r\nb\r\n.*{PROMPT}")
-        await asyncio.sleep(0.3)  # a prompt is shown a moment before its mark: a line in between is typed ahead
+        await asyncio.sleep(0.3)  # the mark follows the prompt: a line in between is typed ahead
         await at.type("cat\n", "cat\r\n")
         await asyncio.sleep(0.3)
         await at.type("in-program\n", r"in-program\r\nin-program\r\n", by=BEN)
