@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.events import Event, RunEnded, SessionParked
+from hutch.domain.events import Event, ModelReplied, RunEnded, SessionParked
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
@@ -61,15 +61,22 @@ async def test_a_run_that_is_cancelled_while_its_end_is_written_ends_once(tmp_pa
     model = cassette(tmp_path / "c.json", [{"text": "That is all."}])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.services, who, NewSession(model=model, prompt="Say it."))
-        await until(server, session.id, "model.replied")
+        session = await sessions.create(server.services, who, NewSession(model=model))
+        await state(server, who, session.id, "idle")
         held, go = threading.Event(), threading.Event()
+        holding: list[asyncio.Future[None]] = []
 
         def hold(_: object) -> None:
             held.set()
             go.wait(DEADLINE_S)
 
-        holding = asyncio.ensure_future(server.rows.change(hold))
+        async def hold_after_reply(events: Sequence[Event]) -> None:
+            if any(isinstance(event, ModelReplied) for event in events):
+                holding.append(asyncio.ensure_future(server.rows.change(hold)))
+                await asyncio.to_thread(held.wait, DEADLINE_S)
+
+        server.host._lives[session.id].recorder.listeners.append(hold_after_reply)  # type: ignore[attr-defined]
+        await sessions.give(server.services, who, session.id, Prompt(text="Say it."))
         writer = server.log._writer  # type: ignore[attr-defined]
         async with asyncio.timeout(DEADLINE_S):
             while not held.is_set() or writer._queue.empty():  # noqa: ASYNC110  until the end waits behind it
@@ -79,7 +86,7 @@ async def test_a_run_that_is_cancelled_while_its_end_is_written_ends_once(tmp_pa
             await asyncio.sleep(0.01)
         go.set()
         assert await stopping
-        await holding
+        await asyncio.gather(*holding)
         ended = [e for e in await until(server, session.id, "run.ended") if isinstance(e, RunEnded)]
         await state(server, who, session.id, "idle")
         entries = await server.log.read(session.id)
