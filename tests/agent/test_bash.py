@@ -323,8 +323,9 @@ async def test_the_processes_that_a_command_left_are_ended_by_its_id(tmp_path: P
 
 async def test_processes_that_a_command_left_without_output_are_ended_by_its_id(tmp_path: Path) -> None:
     async with open_tool_env(tmp_path, {"a": b""}) as env:
-        await env.use("bash", command="(sleep 301 >/dev/null 2>&1 &)")
-        left = await env.use("bash", command="(sleep 302 >/dev/null 2>&1 &)")
+        start = '(sleep {} >/dev/null 2>&1 & until test "$(readlink /proc/$!/fd/2)" = /dev/null; do :; done)'
+        await env.use("bash", command=start.format(301))
+        left = await env.use("bash", command=start.format(302))
         id_ = left.data["id"]
         assert (
             f"Processes that it started still run. End them with kill, or by a signal to {id_}." in left.text

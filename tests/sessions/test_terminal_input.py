@@ -65,13 +65,13 @@ async def test_a_password_is_only_counted(tmp_path: Path, command: str) -> None:
 async def test_a_flood_of_output_does_not_hide_what_is_typed(tmp_path: Path) -> None:
     async with terminal(tmp_path) as at:
         await at.type("", PROMPT)
-        await at.type("timeout 5 yes & cat > /dev/null\r", "y\r\ny\r\n")
+        await at.type("timeout 300 yes & cat > /dev/null\r", "y\r\ny\r\n")
         for number in range(20):
             await at.type(f"line-{number}\r", "y")
         await at.type("\x04", "y")
         events = await at.close()
     text = "".join(event.text for event in events if isinstance(event, TerminalTyped))
-    assert text == "timeout 5 yes & cat > /dev/null\r" + "".join(f"line-{n}\r" for n in range(20)) + "\x04"
+    assert text == "timeout 300 yes & cat > /dev/null\r" + "".join(f"line-{n}\r" for n in range(20)) + "\x04"
     assert any(event.skipped_bytes for event in events if isinstance(event, TerminalPrinted))
 
 
