@@ -18,7 +18,7 @@ from bench.agents import Office, a_place
 from bench.row import Row
 
 from hutch.settings.paths import Paths
-from hutch.system.running_server import announced
+from hutch.system.running_server_discovery import announced
 
 RUNS, WHOLE_RUNS = 30, 7
 LIBRARIES = (

@@ -7,7 +7,7 @@ import pytest
 from hutch import settings
 from hutch.agent.testing.services import LOGS, TestServices
 from hutch.app.jails import jail_policy, open_jail
-from hutch.domain.environment import Service
+from hutch.domain.dependency_plan import Service
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import Event, ServiceAnswered, ServiceFailed, ServiceStarted
 from hutch.jail.policy import Policy

@@ -26,7 +26,7 @@ from hutch.domain.events import (
     WithheldEvent,
 )
 from hutch.domain.session_events import OptionChange
-from hutch.domain.test_events import CaseResult, SuiteResult
+from hutch.domain.test_run_events import CaseResult, SuiteResult
 
 NAMES = {"usr_1": "ada"}
 PYTHON = ("None", "True", "False", "('", "{'", "usr_")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.audience import OWNER_SIDE, PUBLIC, WHOLE, Reader
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.event_query import EventQuery
 from hutch.domain.events import (
@@ -20,6 +19,7 @@ from hutch.domain.events import (
     UnknownEvent,
 )
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.log_entry_audience import OWNER_SIDE, PUBLIC, WHOLE, Reader
 from hutch.store.event_log_interface import EventLog, SearchResult
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.signed_statements import is_signed_by

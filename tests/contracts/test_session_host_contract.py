@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from hutch.domain import inputs
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import session_option_changes, sessions

@@ -5,7 +5,6 @@ from typing import Any
 import orjson
 import pytest
 
-from hutch.domain.audience import OWNER_SIDE, PUBLIC, WHOLE, VisibleEntry, filter_entry
 from hutch.domain.errors import BadRequest
 from hutch.domain.event_query import EventQuery, parse_kind, parse_query
 from hutch.domain.events import (
@@ -22,6 +21,7 @@ from hutch.domain.events import (
     to_json,
 )
 from hutch.domain.ids import new_session_id
+from hutch.domain.log_entry_audience import OWNER_SIDE, PUBLIC, WHOLE, VisibleEntry, filter_entry
 
 SESSION = new_session_id()
 ADA, BOB = "usr_ada", "usr_bob"

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from hutch.domain.environment import RequestedTool
+from hutch.domain.dependency_plan import RequestedTool
 from hutch.environment.requested_tool_check import describe_tools, fits
 from hutch.workspace.admission.directory_checks import OwnDirectories
 

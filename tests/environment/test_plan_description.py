@@ -1,6 +1,6 @@
 """A plan in words, for people and for agents."""
 
-from hutch.domain.environment import EnvironmentPlan, Service, SetupStep
+from hutch.domain.dependency_plan import EnvironmentPlan, Service, SetupStep
 from hutch.environment.plan_description import (
     BOTH,
     NOT_ALLOWED,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.environment import Service
+from hutch.domain.dependency_plan import Service
 from hutch.domain.events import Event
 from hutch.environment.plan_builder import EnvironmentSettings
 from hutch.flows.environments import Environments, Provided

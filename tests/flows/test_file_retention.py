@@ -21,7 +21,7 @@ from hutch.sessions.requests import ReadFile
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from hutch.workspace.preparation.workspace_record import Home
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 

@@ -8,10 +8,10 @@ import pytest
 
 from hutch import settings
 from hutch.app.local_sessions import open_local
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Denied
 from hutch.domain.events import RunEnded, RunStarted
 from hutch.domain.generation_options import Generation
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.session import Delivery, NewSession
 from hutch.flows import sessions
 from hutch.sessions.interface import Delta

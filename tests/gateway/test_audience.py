@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.audience import OWNER_SIDE
 from hutch.domain.events import (
     MessageSent,
     QuestionAsked,
@@ -25,6 +24,7 @@ from hutch.domain.events import (
     UnknownEvent,
 )
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import OWNER_SIDE
 from hutch.domain.user import ShareRole
 from hutch.sessions.interface import Delta
 from hutch.store.record_verifier import verify_record

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from hutch.domain.errors import Unauthenticated
-from hutch.domain.random_secret import new_secret
+from hutch.domain.random_credentials import new_secret
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import CACHE_S
 from hutch.gateway.auth.cookies import csrf_token

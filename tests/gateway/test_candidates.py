@@ -16,7 +16,7 @@ from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.app import add_routes
 from hutch.gateway.mcp.session_tools import TOOLS
 from hutch.gateway.openapi import describe
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import screen, socket
 from tests.gateway.test_mcp_mount import client, refused

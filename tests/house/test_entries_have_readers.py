@@ -2,7 +2,7 @@
 
 import ast
 
-AUDIENCE = "hutch.domain.audience"
+AUDIENCE = "hutch.domain.log_entry_audience"
 GATEWAY = "hutch.gateway"
 RAW_READS = {"read", "page", "follow", "evidence"}  # methods of `EventLog`
 

@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import orjson
 
-from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Entry, ErasedEvent, WithheldEvent, from_json
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta, SessionHost, Stream, Update, Viewer
 from hutch.sessions.requests import Request

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.domain.audience import OWNER_SIDE, PUBLIC, filter_entry
 from hutch.domain.errors import Conflict, EventsMissing, HutchError, LimitReached, TooManyRequests
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import OWNER_SIDE, PUBLIC, filter_entry
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta
 from hutch.snapshots.storage import Snapshot

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import Connection
 
 from hutch.domain import inputs
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound, WorkWouldBeLost
 from hutch.domain.events import (
     ApprovalRequested,
@@ -27,6 +26,7 @@ from hutch.domain.events import (
     TerminalPrinted,
 )
 from hutch.domain.ids import SessionId, new_run_id
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.session import NewSession, QueuedRun
 from hutch.domain.user import Caller
 from hutch.flows import sessions

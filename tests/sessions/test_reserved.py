@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from hutch.app.local_sessions import open_local
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.events import Entry
 from hutch.domain.inputs import Cancel, End
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.flows import run_resumption, sessions

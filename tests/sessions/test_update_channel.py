@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.sessions import update_channel as channel_module
 from hutch.sessions.interface import Delta
 from hutch.sessions.update_channel import Channels

@@ -22,7 +22,7 @@ from hutch.sessions.worker import Worker
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.run_queue import RunCapacity, Runs, add_run
 from hutch.store.sessions import add_session
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

@@ -16,9 +16,9 @@ import time
 from collections.abc import Coroutine
 from pathlib import Path
 
-from hutch.domain.audience import WHOLE
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.hash_chain import GENESIS, hash_payload, link
 from hutch.store.signed_statements import is_signed_by

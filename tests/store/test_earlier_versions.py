@@ -11,7 +11,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from hutch.domain.audience import WHOLE, entry_json, filter_entry
 from hutch.domain.events import (
     EVENT_TYPES,
     ApprovalAnswered,
@@ -29,6 +28,7 @@ from hutch.domain.events import (
     to_json,
 )
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import WHOLE, entry_json, filter_entry
 from hutch.domain.old_event_names import RENAMED_TYPES
 from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log

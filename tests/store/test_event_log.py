@@ -14,10 +14,10 @@ from typing import cast
 
 import pytest
 
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.store import head_signing
 from hutch.store.blobs import Blobs
 from hutch.store.database import open_database

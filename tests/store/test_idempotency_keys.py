@@ -18,7 +18,7 @@ from hutch.store.idempotency_keys import (
 )
 from hutch.store.inputs import Inputs
 from hutch.store.sessions import add_session
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from tests.store.sql import sql
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import (
     CommandEnded,
@@ -17,6 +16,7 @@ from hutch.domain.events import (
     ShellPrinted,
 )
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_verifier import verify_record
 from hutch.store.record_zip_writer import write_record

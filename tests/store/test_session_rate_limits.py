@@ -8,7 +8,7 @@ from hutch.domain.session import QueuedRun
 from hutch.store.event_log import SqlLog
 from hutch.store.inputs import Inputs
 from hutch.store.message_and_run_rate_limits import SessionRates
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from tests.store.test_inputs import session
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import (
     CommandEnded,
@@ -22,6 +21,7 @@ from hutch.domain.events import (
     ShellPrinted,
 )
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.unwritten_events import MAX_BUFFERED_EVENTS
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hutch.domain import events
-from hutch.domain.audience import audience_of
 from hutch.domain.events import AnyEvent, Entry, ToolReturned
+from hutch.domain.log_entry_audience import audience_of
 from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Image, Message
 
 INTERRUPTED = (

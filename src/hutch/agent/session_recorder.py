@@ -21,8 +21,8 @@ from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, RunEnded, SnapshotTaken
 from hutch.domain.ids import SessionId
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.redaction import Redactor
-from hutch.domain.surrogates import replace_surrogates
 from hutch.snapshots.storage import Snapshot
 from hutch.store.event_log_interface import AlsoWrite, EventLog
 from hutch.system.uncancellable_work import run_to_end

@@ -4,7 +4,7 @@ from typing import Any
 
 from hutch.agent.testing.repository_tests import SuiteOptions
 from hutch.agent.testing.services import Report, TestServices
-from hutch.domain.environment import Service
+from hutch.domain.dependency_plan import Service
 from hutch.settings import Settings
 
 

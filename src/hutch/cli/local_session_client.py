@@ -13,11 +13,11 @@ from hutch.cli.event_stream import IGNORE_CONNECTION, Update
 from hutch.cli.local_session_lookup import find_session
 from hutch.cli.session_client import Version
 from hutch.cli.session_options import model_name, repository_address
-from hutch.domain.audience import WHOLE, entry_json
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
+from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.flows import changed_content, redelivery, run_resumption, session_option_changes, sessions

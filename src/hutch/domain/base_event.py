@@ -14,4 +14,4 @@ class Event(BaseModel):
     type: str
     v: int = 1
     audience: str | None = None
-    """None means everyone who may see the session, and is omitted from the JSON. See `domain/audience.py`."""
+    """None means everyone who may see the session, and is omitted from the JSON (`log_entry_audience.py`)."""

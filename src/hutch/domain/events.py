@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from hutch.domain.base_event import Event
-from hutch.domain.environment_events import (
+from hutch.domain.dependency_events import (
     EnvironmentAttached,
     EnvironmentBuildStarted,
     EnvironmentBuilt,
@@ -82,7 +82,7 @@ from hutch.domain.session_events import (
     SessionRewound,
     SessionWoken,
 )
-from hutch.domain.test_events import RanTests, StartedTests
+from hutch.domain.test_run_events import RanTests, StartedTests
 
 __all__ = [
     "EVENT_TYPES",

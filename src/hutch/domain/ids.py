@@ -14,7 +14,7 @@ from typing import NewType
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check import echo
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)

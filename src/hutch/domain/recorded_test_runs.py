@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Self
 
-from hutch.domain.test_events import Outcome, RanTests, StartedTests
+from hutch.domain.test_run_events import Outcome, RanTests, StartedTests
 
 TestRunState = Literal["running", "passed", "failed", "cancelled", "lost"]
 """`lost`: the process that ran it ended without a result."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from hutch.domain.surrogates import replace_surrogates
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.edit.edit_spans import LineRange, Span, line_ranges
 from hutch.edit.file_text import ending, split_lines, without_ending
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hutch.domain.environment import EnvironmentPlan, Service, SetupStep
+from hutch.domain.dependency_plan import EnvironmentPlan, Service, SetupStep
 from hutch.environment.detection.detection import detect
 from hutch.environment.detection.repository_files import RepositoryFiles
 from hutch.environment.detection.tool_versions import requested_tools

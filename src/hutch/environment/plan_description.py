@@ -7,7 +7,7 @@ are shown on a terminal and to a model.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.domain.environment import EnvironmentPlan, SetupStep
+from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.system.terminal_text import printable
 
 SETTING = "environment.setup"  # the source of commands that are not detected

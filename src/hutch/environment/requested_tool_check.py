@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hutch.domain.environment import RequestedTool
+from hutch.domain.dependency_plan import RequestedTool
 from hutch.domain.errors import HutchError
 from hutch.environment.layers.layer_key import DIRECTORIES
 from hutch.environment.toolchains import find_toolchains

@@ -8,7 +8,7 @@ Layers of other owners do not exist for a caller. Owners of the installation see
 import asyncio
 from dataclasses import dataclass
 
-from hutch.domain.environment import EnvironmentPlan
+from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.user import Caller
 from hutch.environment.layers.layer_store import BuildFailure, Layer, LayerUse

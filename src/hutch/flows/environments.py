@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from hutch.domain.environment import EnvironmentPlan
+from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
     EnvironmentAttached,

@@ -16,11 +16,11 @@ from functools import partial
 
 import structlog
 
-from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
+from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
@@ -39,7 +39,7 @@ from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, StartedInSession, WebhookInbox
 from hutch.system.background_tasks import cancel_and_wait
-from hutch.system.clock import remaining_s, wall_ms
+from hutch.system.steady_clock import remaining_s, wall_ms
 
 MAY = frozenset({"write", "maintain", "admin"})
 TRIES = 12

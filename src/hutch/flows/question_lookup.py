@@ -2,9 +2,9 @@
 
 import asyncio
 
-from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import Conflict, Denied
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, QuestionAnswered, QuestionAsked, RunEnded
+from hutch.domain.log_entry_audience import Reader, filter_entry
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller

@@ -1,9 +1,9 @@
 """Finds runs by the names that users give, and reads the logs of their sessions."""
 
-from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.store.event_log_interface import EventLog
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs

@@ -8,8 +8,8 @@ Only owners and members of the installation open sessions, by any interface, for
 
 from typing import Literal
 
-from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, NotFound
+from hutch.domain.log_entry_audience import Reader
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, Role, ShareRole, ShareScope

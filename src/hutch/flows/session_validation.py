@@ -16,9 +16,9 @@ from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.generation_options import NO_GENERATION
 from hutch.domain.jail_variables import checked_secret_names, checked_variables
 from hutch.domain.known_secret_names import jail_secret
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.session import NewSession, Session
 from hutch.domain.starter_files import StarterFiles, check_starter_files
-from hutch.domain.surrogates import replace_surrogates
 from hutch.domain.user import Caller
 from hutch.flows.personas import find_persona
 from hutch.flows.services import Services

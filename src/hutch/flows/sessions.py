@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hutch.domain.audience import Reader, filter_input
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
     ConversationCopied,
@@ -30,6 +29,7 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
+from hutch.domain.log_entry_audience import Reader, filter_input
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace_id import trace_id

@@ -14,7 +14,7 @@ from hutch.store.event_log_interface import EventLog
 from hutch.store.leftover_session_rows import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
-from hutch.system.running_server import ServerFiles, find_server
+from hutch.system.running_server_discovery import ServerFiles, find_server
 from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.workspaces import session_workspace_id
 

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.domain.audience import Reader, VisibleEntry, filter_entry
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.event_author import AGENT, HUTCH
 from hutch.domain.event_query import MAX_VALUES, parse_query
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, VisibleEntry, filter_entry
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.services import Services
@@ -20,7 +20,7 @@ from hutch.flows.sessions import allowed, reader_of
 from hutch.store.event_log_interface import SearchResult
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from hutch.flows.file_retention import remove_files
 from hutch.store.event_log import SqlLog
 from hutch.store.session_expiry import IDLE_STATES
 from hutch.store.sessions import Sessions
-from hutch.system.clock import STEADY
+from hutch.system.steady_clock import STEADY
 from hutch.workspace.workspaces import Workspaces, session_of_workspace
 
 REASON = "Its workspace was removed by `hutch workspace rm`."

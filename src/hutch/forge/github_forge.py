@@ -44,7 +44,7 @@ from hutch.forge.interface import (
 )
 from hutch.forge.outgoing_text import MAX_CHARS, OWN_MARKER, escape_html_comments, escape_mentions
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.system.clock import remaining_s, wall_ms
+from hutch.system.steady_clock import remaining_s, wall_ms
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
 VERDICT_PHRASES = {"approved": "approves this", "changes_requested": "asks for changes"}

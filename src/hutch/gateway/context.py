@@ -14,7 +14,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import EventLog
 from hutch.store.table_access import Rows
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(slots=True)

@@ -17,8 +17,8 @@ from hutch.flows.os_user import system_user
 from hutch.flows.users import LOCAL, Accounts
 from hutch.settings import Paths
 from hutch.system.atomic_file import write_private
-from hutch.system.clock import wall_ms
-from hutch.system.running_server import local_token
+from hutch.system.running_server_discovery import local_token
+from hutch.system.steady_clock import wall_ms
 
 LIFE_DAYS = 365
 RENEW_BEFORE_MS = 24 * 3600 * 1000

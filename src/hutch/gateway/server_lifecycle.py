@@ -39,8 +39,8 @@ from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.readiness import check_writable
 from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
-from hutch.system.queued_standard_output import drain_output
-from hutch.system.running_server import RunningServer, announced, local_token, withdraw
+from hutch.system.nonblocking_standard_output import drain_output
+from hutch.system.running_server_discovery import RunningServer, announced, local_token, withdraw
 
 MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 NOTICE_S = 1.0  # to tell all open streams

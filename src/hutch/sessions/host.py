@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import structlog
 
-from hutch.domain.audience import PUBLIC, Reader
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import PUBLIC, Reader
 from hutch.domain.session import SessionState
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
 from hutch.sessions.documents.documents import Documents
@@ -34,7 +34,7 @@ from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.sessions import Sessions
 from hutch.store.test_runs import StoredTests
 from hutch.store.unfinished_commands import UnfinishedWork, find_unfinished_work
-from hutch.system.clock import STEADY
+from hutch.system.steady_clock import STEADY
 
 T = TypeVar("T")
 RemoveWorkspace = Callable[[str], Awaitable[None]]  # by its id

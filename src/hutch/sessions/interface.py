@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.sessions.documents.open_document import OpenDocument, Peer
 from hutch.sessions.requests import Request
 

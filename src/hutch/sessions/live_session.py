@@ -18,7 +18,6 @@ from hutch.agent.testing.repository_tests import SuiteOptions
 from hutch.agent.testing.session_test_runs import SessionTests
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.agent.tools.paths import escape_surrogates
-from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
     ApprovalAnswered,
@@ -37,6 +36,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Redo, Undo
+from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import newest_snapshot
@@ -50,7 +50,7 @@ from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
 from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.files.files import CheckPath
 from hutch.workspace.workspace import Workspace

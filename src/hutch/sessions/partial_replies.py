@@ -6,8 +6,8 @@ written so far from here.
 
 from dataclasses import dataclass, field, replace
 
-from hutch.domain.audience import Reader
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader
 from hutch.sessions.interface import Delta
 
 REPLY_KINDS = frozenset({"text", "thinking", "call", "arguments", "again"})

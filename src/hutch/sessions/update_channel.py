@@ -13,10 +13,10 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import Conflict, EventsMissing, HutchError
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, filter_entry
 from hutch.sessions.interface import Delta, Update
 from hutch.sessions.partial_replies import REPLY_KINDS, PartialReplies
 from hutch.store.event_log_interface import EventLog, Head

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest
-from hutch.system.running_server import ServerFiles
+from hutch.system.running_server_discovery import ServerFiles
 
 
 @dataclass(frozen=True, slots=True)

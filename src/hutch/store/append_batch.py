@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from hutch.domain.audience import check_audience
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.events import EVENT_TYPES, Entry, Event, UnknownEvent, to_json
 from hutch.domain.ids import SessionId, parse_session_id
+from hutch.domain.log_entry_audience import check_audience
 from hutch.store.blobs import Blobs
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import hash_payload, link, new_salts
@@ -18,7 +18,7 @@ from hutch.store.log_limit import Omitted, check_capacity, is_omitted
 from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload
 from hutch.store.transaction import LogState, Transaction
 from hutch.store.unwritten_events import Gaps
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 INLINE_BYTES = 16 * 1024
 

@@ -6,7 +6,7 @@ from sqlalchemy import insert, select
 
 from hutch.store.schema import audit
 from hutch.store.table_access import Rows
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 MAX_TEXT_CHARS = 200
 

@@ -6,11 +6,11 @@ from typing import Any, Literal
 from sqlalchemy import delete, insert, select, update
 
 from hutch.domain.ids import BrowserId, UserId, new_browser_id
-from hutch.domain.random_secret import hash_of, new_secret
+from hutch.domain.random_credentials import hash_of, new_secret
 from hutch.domain.user import User
 from hutch.store.schema import browser_sessions, users
 from hutch.store.table_access import Rows
-from hutch.system.clock import STEADY, SteadyClock, wall_ms
+from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 IDLE_MS = 7 * 24 * 3600 * 1000
 ABSOLUTE_MS = 30 * 24 * 3600 * 1000

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import structlog
 from sqlalchemy import Connection, Engine, func, select
 
-from hutch.domain.audience import Reader
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.event_query import EventQuery
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId, ensure_ids_above
+from hutch.domain.log_entry_audience import Reader
 from hutch.store import schema
 from hutch.store.blobs import Blobs
 from hutch.store.copy_erasure import collect_texts, erase_copies

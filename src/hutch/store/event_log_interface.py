@@ -7,11 +7,11 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import Conflict
 from hutch.domain.event_query import EventQuery
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.store.hash_chain import Record
 from hutch.store.signed_statements import Statement
 

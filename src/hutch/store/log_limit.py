@@ -15,7 +15,7 @@ import orjson
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import CommandStarted, Event, EventsOmitted, UnknownEvent
 from hutch.domain.ids import SessionId
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 SETTING = "sessions.log_bytes"
 DEFAULT_LOG_BYTES = 256 * 1024 * 1024

@@ -7,10 +7,10 @@ before anything is compared, and count the same whatever they hold.
 
 from sqlalchemy import ColumnElement, Connection, Row, or_, select
 
-from hutch.domain.audience import Reader, VisibleEntry, audience_in, filter_entry
 from hutch.domain.event_query import EventQuery
 from hutch.domain.events import Entry, from_json
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, VisibleEntry, audience_in, filter_entry
 from hutch.domain.old_event_names import current_payload, current_type
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.event_log_interface import SearchResult

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, or_, select
 
 from hutch.domain.errors import TooManyRequests
 from hutch.store.schema import inputs, runs
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 AT_WORK = ("queued", "running")

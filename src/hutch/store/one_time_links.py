@@ -9,13 +9,13 @@ from sqlalchemy import Connection, delete, insert, select, update
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
 from hutch.domain.one_line_text_check import echo
-from hutch.domain.random_secret import INVITE, LINK, hash_of, new_secret
+from hutch.domain.random_credentials import INVITE, LINK, hash_of, new_secret
 from hutch.domain.user import Role, ShareRole, ShareScope, User
 from hutch.store.schema import links
 from hutch.store.shares import set_share, split_scopes
 from hutch.store.table_access import Rows
 from hutch.store.users import add_user
-from hutch.system.clock import STEADY, SteadyClock, wall_ms
+from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 RETENTION_MS = 30 * 24 * 3600 * 1000  # after they expire
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hutch.domain.ids import SessionId
 from hutch.store.event_log_interface import EventLog
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 DAY_MS = 24 * 3600 * 1000
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hutch.domain.audience import Reader
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader
 from hutch.store.event_log_interface import ErasedMeanwhile, EventLog, Evidence
 from hutch.store.log_damage_check import damaged_log
 from hutch.store.record_zip_writer import write_record

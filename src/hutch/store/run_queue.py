@@ -20,7 +20,7 @@ from hutch.domain.session import DeliveryResult, QueuedRun, RunState
 from hutch.store.process_bound_runs import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.store.table_access import Rows
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 NOT_STARTABLE = ("paused", "ended")  # states of a session
 IDLE_STATES = ("idle", "parked")

@@ -17,7 +17,7 @@ from hutch.domain.session import Delivery, Session, SessionState
 from hutch.store.schema import runs, sessions
 from hutch.store.shares import shared_with
 from hutch.store.table_access import Rows
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 ENDED_STATES = ("ended",)
 JSON_COLUMNS = ("network", "variables", "secrets", "limits", "resources", "generation", "delivery")

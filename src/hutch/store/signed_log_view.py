@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, func, select
 
-from hutch.domain.audience import Reader, audience_in
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, audience_in
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.database import translate_errors
 from hutch.store.event_log_interface import ErasedMeanwhile, Evidence

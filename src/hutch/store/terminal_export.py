@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 from sqlalchemy import ColumnElement, and_, func, select
 
 from hutch.domain.asciicast import TerminalRecording
-from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import TerminalOpened
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, filter_entry
 from hutch.domain.one_line_text_check import echo
 from hutch.store.event_log_interface import EventLog
 from hutch.store.schema import events, logs

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from hutch.domain.errors import NotFound
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.recorded_test_runs import CaseKey, KnownOutcomes, PastOutcome, RecordedCase, RecordedRun
-from hutch.domain.test_events import Outcome
+from hutch.domain.test_run_events import Outcome
 from hutch.store.event_log_interface import AlsoWrite
 from hutch.store.schema import sessions
 from hutch.store.statement_cache import Dialect

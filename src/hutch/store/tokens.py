@@ -8,12 +8,12 @@ from sqlalchemy import insert, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import TokenId, UserId, new_token_id
 from hutch.domain.one_line_text_check import echo
-from hutch.domain.random_secret import TOKEN, hash_of, new_secret, visible_prefix
+from hutch.domain.random_credentials import TOKEN, hash_of, new_secret, visible_prefix
 from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.schema import tokens, users
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hutch.domain.errors import LimitReached, Unavailable
 from hutch.domain.events import Event, EventsOmitted, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 BUFFERED_TYPES = frozenset(
     {

@@ -23,7 +23,7 @@ from hutch.store.schema import (
 )
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 Mentions = Literal["erase", "keep"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.domain.environment import EnvironmentPlan, SetupStep
+from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.environment.layers.input_files import InputFile
 from hutch.environment.layers.layer_build import BuildRequest, build_layer
 from hutch.environment.layers.layer_key import Scope, layer_key

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.domain.environment import EnvironmentPlan, SetupStep
+from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.environment.layers.input_files import InputFile
 from hutch.environment.layers.layer_key import Scope, describe_machine, layer_key, plan_digest
 

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from hutch.agent.testing.failure_message import MAX_CHARS, failure, in_one_line
 from hutch.agent.testing.result_counter import Tally, parsed_line, parsed_number
 from hutch.agent.testing.results import Counts, Failure, UnreadableReport
-from hutch.domain.test_events import Outcome
+from hutch.domain.test_run_events import Outcome
 
 FAULTS = ("failure", "error")
 OUTPUTS = ("system-out", "system-err")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hutch.agent.testing.failure_message import in_one_line, own_path
 from hutch.agent.testing.results import Case, Counts, Failure
-from hutch.domain.test_events import Outcome
+from hutch.domain.test_run_events import Outcome
 
 MAX_FAILURES = 100  # that are stored with their whole message; the others are only counted
 MAX_CASES = 20_000  # that are stored by name

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from hutch.agent.testing.error_line import error_line
 from hutch.agent.text_for_model import shortened
-from hutch.domain.test_events import Outcome
+from hutch.domain.test_run_events import Outcome
 
 SHOWN_FAILURES = 5
 SHOWN_CHARS = 1200  # of one failure

@@ -19,7 +19,7 @@ from hutch.agent.testing.result_counter import Tally, parsed_line, parsed_number
 from hutch.agent.testing.results import Counts, Failure
 from hutch.agent.testing.tap import tap
 from hutch.agent.testing.unknown_runner_output import summary
-from hutch.domain.test_events import Outcome
+from hutch.domain.test_run_events import Outcome
 
 MAX_BYTES = 32 * 1024 * 1024
 GO_OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hutch.agent.text_for_model import strip_escapes
-from hutch.domain.environment import Service
+from hutch.domain.dependency_plan import Service
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.events import Event, ServiceAnswered, ServiceFailed, ServiceStarted
 from hutch.jail.interface import Exit, Jail, Process

@@ -22,10 +22,10 @@ from hutch.domain.event_author import Actor, acting
 from hutch.domain.events import RanTests, StartedTests
 from hutch.domain.ids import new_test_run_id
 from hutch.domain.recorded_test_runs import Comparison, RecordedCase, RecordedRun, compare_outcomes
-from hutch.domain.test_events import CaseResult, SuiteResult, TestsCause
+from hutch.domain.test_run_events import CaseResult, SuiteResult, TestsCause
 from hutch.store.table_access import Rows
 from hutch.store.test_runs import StoredTests
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 
 MAX_EVENT_CASES = 500  # in the log; the table has more

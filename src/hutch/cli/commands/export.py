@@ -17,9 +17,9 @@ from hutch import app, settings
 from hutch.cli import exit_codes
 from hutch.cli.local_session_lookup import find_session, open_sessions, warn_of_defects
 from hutch.cli.signals import ended_by
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.flows.log_export import json_lines
 from hutch.store.event_log import SqlLog
 from hutch.store.record_export import export_record

@@ -20,11 +20,11 @@ from hutch.cli.render.event_line import Names, event_line, utc_time
 from hutch.cli.render.session_rows import log_table
 from hutch.cli.render.streamed_lines import UNBOUNDED
 from hutch.cli.signals import stop_when_unread
-from hutch.domain.audience import WHOLE, entry_json, filter_entry
 from hutch.domain.errors import BadRequest, EventsMissing, NotFound
 from hutch.domain.event_query import EventQuery, parse_query
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import WHOLE, entry_json, filter_entry
 from hutch.domain.session import Session
 from hutch.flows.visible_log import find_authors
 from hutch.store.event_log import SqlLog
@@ -32,7 +32,7 @@ from hutch.store.event_log_interface import EventLog, Head
 from hutch.store.log_damage_check import NO_END
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 SEARCH_PAGE = 200
 SessionName = Annotated[

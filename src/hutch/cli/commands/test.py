@@ -26,8 +26,8 @@ from hutch.cli.option_values import parse_variables
 from hutch.cli.server_requests import Json, ask, find_session, report_errors
 from hutch.cli.signals import ended_by
 from hutch.cli.test_run_progress import show_tests
-from hutch.domain.audience import WHOLE, entry_json
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.policy import MAX_TIMEOUT_S, Policy
 from hutch.sessions.interface import Delta

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from hutch.domain.environment import EnvironmentPlan
+from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.environment.detection import existing_setup_files, node_projects, other_projects, python_projects
 from hutch.environment.detection.findings import MAX_INPUTS, MAX_PROJECTS, Finding, unique
 from hutch.environment.detection.repository_files import MAX_ENTRIES, RepositoryFiles

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hutch.domain.environment import SetupStep
+from hutch.domain.dependency_plan import SetupStep
 from hutch.domain.jail_variables import refusal_of_variable
 from hutch.environment.detection.findings import WORKSPACE, Finding, unique
 from hutch.environment.detection.manifest_parsing import (

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hutch.domain.environment import SetupStep
+from hutch.domain.dependency_plan import SetupStep
 
 WORKSPACE = "/workspace"
 CACHE = f"{WORKSPACE}/.hutch-cache"

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from hutch.domain.environment import SetupStep
+from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.findings import (
     CACHE,
     TOOLS_PATH,

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from hutch.domain.environment import SetupStep
+from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.findings import CACHE, Finding, in_folder, place, unique
 from hutch.environment.detection.manifest_parsing import hosts_of
 from hutch.environment.detection.repository_files import RepositoryFiles, folder_of, join, within

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from hutch.domain.environment import RequestedTool
+from hutch.domain.dependency_plan import RequestedTool
 from hutch.environment.detection.manifest_parsing import parse_toml, table_of, texts_of
 from hutch.environment.detection.repository_files import RepositoryFiles
 

@@ -5,10 +5,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutch.domain.environment import EnvironmentPlan
+from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.environment.layers.layer_key import plan_digest
 from hutch.system.atomic_file import write_private
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hutch.domain.environment import EnvironmentPlan, SetupStep
+from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.environment.layers.allowed_layer_paths import LayerPaths
 from hutch.environment.layers.build_log import BuildLog, OnLine
@@ -29,7 +29,7 @@ from hutch.jail.egress_startup import Outside
 from hutch.jail.interface import Finished
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import MAX_TIMEOUT_S, PATH, WORKSPACE, Policy
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.preparation.removal import discard, temporary_name
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutch.domain.environment import EnvironmentPlan
+from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.environment.layers.input_files import InputFile
 
 FORMAT = 2  # changes with the way that layers are built or stored

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import structlog
 
 from hutch.agent.testing.runner import Runner
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
 from hutch.domain.events import Event, RunEnded, RunStarted, SessionEnded, SessionPrepared
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End, Prompt
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.no_model_messages import is_offline_script, no_model_message
 from hutch.domain.session import Delivery, NewSession
 from hutch.domain.user import Caller

@@ -20,7 +20,7 @@ from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind_point import effective_entries
 from hutch.sessions.worker import FAULT
-from hutch.system.clock import remaining_s, wall_ms
+from hutch.system.steady_clock import remaining_s, wall_ms
 
 logger = structlog.get_logger()
 

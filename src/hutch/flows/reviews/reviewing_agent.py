@@ -35,7 +35,7 @@ from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.services import Services
 from hutch.store.session_opening import OpenedSession
 from hutch.store.table_access import ExtraWrite
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 from hutch.workspace.workspace import Workspace
 
 PERSONA = "reviewer"

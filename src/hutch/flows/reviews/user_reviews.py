@@ -13,7 +13,7 @@ from hutch.flows.change_decision_lock import recording_closure, reopened
 from hutch.forge.interface import Attempt, Statement
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.table_access import ExtraWrite
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 FIRST = Attempt()
 

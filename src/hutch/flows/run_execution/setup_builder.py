@@ -16,12 +16,12 @@ from hutch.agent.tool_call_rules import Decision, Rule
 from hutch.agent.tools.interface import Context, LastAuthor
 from hutch.agent.tools.tool_registry import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.event_author import AGENT
 from hutch.domain.event_query import EventQuery
 from hutch.domain.events import ApprovalRequested, Entry, FileChanged
 from hutch.domain.generation_options import NO_GENERATION, Generation
+from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
 from hutch.flows.policies.binding_policies import Policies

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated
-from hutch.domain.random_secret import TOKEN, hash_of, is_equal
+from hutch.domain.random_credentials import TOKEN, hash_of, is_equal
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.users import Accounts, Actor
 from hutch.gateway.auth.candidate_role_access import check_path
@@ -27,7 +27,7 @@ from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
 from hutch.store.browser_sessions import BrowserSession
 from hutch.store.tokens import Token
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 CACHE_S = 3.0
 MAX_CACHED = 4096

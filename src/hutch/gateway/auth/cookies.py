@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Response
 
-from hutch.domain.random_secret import derive
+from hutch.domain.random_credentials import derive
 from hutch.gateway.auth.server_names import values
 from hutch.store.browser_sessions import ABSOLUTE_MS
 

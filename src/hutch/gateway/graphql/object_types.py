@@ -16,8 +16,8 @@ import strawberry
 from pydantic import BaseModel
 from strawberry.scalars import JSON
 
-from hutch.domain.audience import VisibleEntry, entry_json
 from hutch.domain.generation_option_fields import GenerationFields
+from hutch.domain.log_entry_audience import VisibleEntry, entry_json
 from hutch.gateway.rest.files import FileOut
 from hutch.gateway.rest.language_models import ModelsOut, ProviderOut
 from hutch.gateway.rest.login import UserOut

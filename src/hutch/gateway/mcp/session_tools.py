@@ -13,9 +13,9 @@ from pydantic import Field, ValidationError
 from hutch.agent.tools.argument_help import describe_shape, unquote_json
 from hutch.agent.tools.toolbox import schema
 from hutch.domain import validation_messages
-from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput
+from hutch.domain.log_entry_audience import entry_json
 from hutch.domain.one_line_text_check import echo
 from hutch.flows import sessions as flow
 from hutch.flows.visible_log import read_page

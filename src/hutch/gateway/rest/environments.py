@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.domain.environment import SetupStep
+from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.layers.layer_store import Layer, LayerUse
 from hutch.flows import environment_requests as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer

@@ -7,9 +7,9 @@ from fastapi import Path, Query, Request, Response
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
-from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest
 from hutch.domain.event_query import MAX_TEXT_CHARS, MAX_VALUES
+from hutch.domain.log_entry_audience import entry_json
 from hutch.flows.changed_content import Version, read_content, read_diff
 from hutch.flows.visible_log import Search, read_page, read_page_before, search_events
 from hutch.gateway.auth.caller_dependency import Reader

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import Field
 
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.relative_path import parse_path
-from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey

@@ -15,7 +15,7 @@ from hutch.gateway.auth.cookies import clear_cookie, csrf_token
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, page
 from hutch.gateway.rest.base_route import router
 from hutch.store.browser_sessions import BrowserSession
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 routes = router("login")
 

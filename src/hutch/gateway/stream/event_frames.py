@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
+from hutch.domain.log_entry_audience import entry_json
 from hutch.domain.one_line_text_check import echo
 from hutch.gateway.http_errors import error_status
 from hutch.gateway.responses import MAX_SIZE

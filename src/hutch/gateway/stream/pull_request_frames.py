@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from hutch.domain import events
-from hutch.domain.audience import VisibleEntry
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import AnyEvent
+from hutch.domain.log_entry_audience import VisibleEntry
 from hutch.domain.no_model_messages import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun
 

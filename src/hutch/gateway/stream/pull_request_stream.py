@@ -8,8 +8,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import HutchError, Unavailable
+from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.services import Services
@@ -39,7 +39,7 @@ from hutch.gateway.stream.run_updates import follow_run
 from hutch.gateway.stream.sse import HEADERS, body_chunk, wait_for_disconnect
 from hutch.gateway.stream.stream_grant import grant_watching
 from hutch.sessions.requests import Diff
-from hutch.system.clock import wall_ms
+from hutch.system.steady_clock import wall_ms
 
 DIFF_CHARS = 1_000_000
 RESULT_HEARTBEAT_INTERVAL_S = 2.0  # many clients give up after five seconds without a byte

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import ErasedEvent, WithheldEvent
 from hutch.domain.ids import SessionId
+from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.domain.session import QueuedRun
 from hutch.flows.services import Services
 from hutch.sessions.interface import Delta, Update

@@ -6,8 +6,8 @@ When a token is revoked, a user disabled or a share withdrawn, the stream must e
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, TooManyRequests
+from hutch.domain.log_entry_audience import Reader
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.policies.user_action_check import RequestGuard

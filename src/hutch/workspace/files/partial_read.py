@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from hutch.domain.errors import BadRequest, HutchError
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.redaction import CUT_CONTEXT_CHARS
-from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.encoding import decode
 from hutch.edit.file_text import Text, ending, split_lines
 from hutch.snapshots.confined_directory import Directory, to_hutch_error

@@ -12,7 +12,13 @@ import pytest
 from hutch.settings import Paths
 from hutch.store.process_lock import hold_process_lock
 from hutch.system.process_identity import start_stamp
-from hutch.system.running_server import RunningServer, ServerFiles, announced, find_server, local_token
+from hutch.system.running_server_discovery import (
+    RunningServer,
+    ServerFiles,
+    announced,
+    find_server,
+    local_token,
+)
 
 URL = "http://127.0.0.1:8484"
 
@@ -57,7 +63,7 @@ def test_files_of_a_killed_server_are_stale(files: ServerFiles) -> None:
     script = (
         "import sys, time; from hutch.settings import find_paths\n"
         "from hutch.store.process_lock import hold_process_lock\n"
-        "from hutch.system.running_server import announced\n"
+        "from hutch.system.running_server_discovery import announced\n"
         "files = find_paths().server_files\n"
         f"with hold_process_lock(files.lock, holder='Hutch server'), announced(files, {URL!r}):\n"
         "    print('up', flush=True); time.sleep(60)\n"

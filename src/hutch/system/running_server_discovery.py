@@ -14,8 +14,8 @@ from pathlib import Path
 
 import hutch
 from hutch.system.atomic_file import write_private
-from hutch.system.clock import wall_ms
 from hutch.system.process_identity import start_stamp
+from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

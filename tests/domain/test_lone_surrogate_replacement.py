@@ -1,6 +1,6 @@
 """Text that can be sent to anybody."""
 
-from hutch.domain.surrogates import replace_surrogates
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 
 
 def test_stray_bytes_are_not_sent_to_anybody() -> None:
