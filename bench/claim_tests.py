@@ -16,12 +16,12 @@ from xml.etree import ElementTree
 
 from bench.row import Row
 
+from hutch.agent.repository_testing.session_test_runs import RequestedTests, SessionTests
+from hutch.agent.repository_testing.test_results import Report
+from hutch.agent.repository_testing.test_run_in_jail import read_report
+from hutch.agent.repository_testing.test_runner import Runner
+from hutch.agent.repository_testing.test_suites import RepositoryTests, placed
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.testing.repository_tests import RepositoryTests, placed
-from hutch.agent.testing.results import Report
-from hutch.agent.testing.runner import Runner
-from hutch.agent.testing.session_test_runs import RequestedTests, SessionTests
-from hutch.agent.testing.test_run import read_report
 from hutch.domain.events import SessionOpened
 from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hutch.agent.approval import Asker
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.persona import load_persona
 from hutch.agent.persona_and_tools import equip
+from hutch.agent.repository_testing.session_test_runs import SessionTests
+from hutch.agent.repository_testing.test_suites import SuiteOptions
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.testing.repository_tests import SuiteOptions
-from hutch.agent.testing.session_test_runs import SessionTests
+from hutch.agent.tool_call_approval import Asker
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Ask, Context, ToolResult
-from hutch.agent.tools.tool_registry import ToolRegistry
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.run_toolbox import Toolbox
+from hutch.agent.tools.session_tool_registry import ToolRegistry
 from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hutch.agent.testing.error_line import LINE_CHARS, error_line
-from hutch.agent.testing.results import NO_PYTEST, NOT_THERE, Counts, Failure, Report
+from hutch.agent.repository_testing.error_line import LINE_CHARS, error_line
+from hutch.agent.repository_testing.test_results import NO_PYTEST, NOT_THERE, Counts, Failure, Report
 
 
 @pytest.mark.parametrize(

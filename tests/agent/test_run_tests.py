@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.testing.repository_tests import SuiteOptions
-from hutch.agent.testing.results import SHOWN_CHARS, is_missing
-from hutch.agent.testing.runner import Runner, with_words
-from hutch.agent.testing.runner_detection import detect
-from hutch.agent.testing.selection import Selection, select
-from hutch.agent.testing.test_run import OUTPUT, run_tests
+from hutch.agent.repository_testing.runner_detection import detect
+from hutch.agent.repository_testing.test_results import SHOWN_CHARS, is_missing
+from hutch.agent.repository_testing.test_run_in_jail import OUTPUT, run_tests
+from hutch.agent.repository_testing.test_runner import Runner, with_words
+from hutch.agent.repository_testing.test_selection import Selection, select
+from hutch.agent.repository_testing.test_suites import SuiteOptions
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hutch.agent.testing.python_test_arguments import KnownCase
-from hutch.agent.testing.results import Case, Counts
-from hutch.agent.testing.runner import Runner
-from hutch.agent.testing.selection import MAX_SELECTED, Selection, select
+from hutch.agent.repository_testing.python_test_arguments import KnownCase
+from hutch.agent.repository_testing.test_results import Case, Counts
+from hutch.agent.repository_testing.test_runner import Runner
+from hutch.agent.repository_testing.test_selection import MAX_SELECTED, Selection, select
 from hutch.domain.errors import BadRequest
 
 RUNNERS = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch import settings
-from hutch.agent.testing.services import LOGS, TestServices
+from hutch.agent.repository_testing.services_for_tests import LOGS, TestServices
 from hutch.app.jails import jail_policy, open_jail
 from hutch.domain.dependency_plan import Service
 from hutch.domain.errors import Unavailable

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from hutch.agent.repository_testing.session_test_runs import (
+    MAX_EVENT_CASES,
+    Ended,
+    RequestedTests,
+    SessionTests,
+)
+from hutch.agent.repository_testing.test_selection import Selection
+from hutch.agent.repository_testing.test_suites import RepositoryTests, SuiteOptions
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.testing.repository_tests import RepositoryTests, SuiteOptions
-from hutch.agent.testing.selection import Selection
-from hutch.agent.testing.session_test_runs import MAX_EVENT_CASES, Ended, RequestedTests, SessionTests
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import RanTests, StartedTests
 from hutch.domain.redaction import Redactor

@@ -12,7 +12,7 @@ from hutch.agent.persona import built_in, load_persona
 from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.toolbox import MAX_CHARS, Toolbox
+from hutch.agent.tools.run_toolbox import MAX_CHARS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hutch.agent.tool_call_rules import Policy, parse_rule
+from hutch.agent.tools.glob_and_grep import LINE_CHARS as GREP_LETTERS
 from hutch.agent.tools.read_file import LINE_CHARS, MAX_CHARS
-from hutch.agent.tools.search import LINE_CHARS as GREP_LETTERS
 from hutch.domain.redaction import Redactor
 from tests.agent.run_setups import open_tool_env
 

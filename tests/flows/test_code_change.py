@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.approval import Answer
 from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
+from hutch.agent.repository_testing.test_suites import SuiteOptions
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.testing.repository_tests import SuiteOptions
+from hutch.agent.tool_call_approval import Answer
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.flows.run_execution.agent_work import REOPENED, begin, resume_run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.testing.repository_tests import SuiteOptions
+from hutch.agent.repository_testing.test_suites import SuiteOptions
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.flows.evaluation.case import EvalCase

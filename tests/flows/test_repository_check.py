@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.testing.results import NO_PYTEST, NO_RUNNER, NOT_THERE
-from hutch.agent.testing.runner_detection import NO_TESTS
+from hutch.agent.repository_testing.runner_detection import NO_TESTS
+from hutch.agent.repository_testing.test_results import NO_PYTEST, NO_RUNNER, NOT_THERE
 from hutch.app.doctor_dependencies import installation
 from hutch.flows.doctor_checks import repository as repository_check
 from hutch.jail.machine_checks import Check

@@ -15,19 +15,19 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 import structlog
 
-from hutch.agent.approval import Approvals
 from hutch.agent.compaction import can_compact, needs_compaction, summarise
 from hutch.agent.conversation import INTERRUPTED, Conversation
 from hutch.agent.model_call import ask, replied
 from hutch.agent.persona import LimitSetter
+from hutch.agent.repository_testing.test_results import Report
+from hutch.agent.run_budget import Spent, too_long
 from hutch.agent.run_setup import RunSetup, UserMessage
-from hutch.agent.run_spending import Spent, too_long
-from hutch.agent.testing.results import Report
 from hutch.agent.text_for_model import without_surrogates
+from hutch.agent.tool_call_approval import Approvals
 from hutch.agent.tool_execution import ToolExecution
-from hutch.agent.tools.ask_and_finish import ASK_USER, answer_result
+from hutch.agent.tools.ask_user_and_finish import ASK_USER, answer_result
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import escape_surrogates, resolve_path
+from hutch.agent.tools.model_written_paths import escape_surrogates, resolve_path
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.domain.event_author import AGENT
 from hutch.domain.events import (

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hutch.agent.run_spending import LimitFields
+from hutch.agent.run_budget import LimitFields
 from hutch.agent.tool_call_rules import Action, Policy, Rule, parse_rule
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hutch.agent.persona import Persona
 from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tools.interface import Tool
-from hutch.agent.tools.tool_registry import ToolRegistry
+from hutch.agent.tools.session_tool_registry import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 
-from hutch.agent.approval import Asker, NoteDecision, SaveRules
 from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona
 from hutch.agent.session_recorder import Recorder
+from hutch.agent.tool_call_approval import Asker, NoteDecision, SaveRules
 from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.events import RunChanged
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.redaction import Redactor

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Literal, get_args
 
-from hutch.agent.shell_ambiguity import Words
+from hutch.agent.ambiguous_shell_syntax import Words
 from hutch.agent.shell_command_parser import Parsed, parse
 from hutch.domain.errors import BadRequest
 from hutch.workspace.globs import glob_pattern

@@ -5,12 +5,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from hutch.agent.approval import Approvals
-from hutch.agent.loop_guard import LoopGuard
+from hutch.agent.repetition_guard import LoopGuard
+from hutch.agent.repository_testing.files_changed_by_tests import ChangedFiles
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.testing.files_changed_by_tests import ChangedFiles
+from hutch.agent.tool_call_approval import Approvals
 from hutch.agent.tools.interface import Arguments, Context, ImageResult, ToolResult
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.event_author import AGENT, Actor, acting
 from hutch.domain.events import Event, ImageLoaded, ToolCalled, ToolReturned
 from hutch.llm.interface import Call

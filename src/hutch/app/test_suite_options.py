@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hutch.agent.testing.repository_tests import SuiteOptions
-from hutch.agent.testing.services import Report, TestServices
+from hutch.agent.repository_testing.services_for_tests import Report, TestServices
+from hutch.agent.repository_testing.test_suites import SuiteOptions
 from hutch.domain.dependency_plan import Service
 from hutch.settings import Settings
 

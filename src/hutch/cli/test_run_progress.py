@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
-from hutch.agent.testing.results import is_missing
+from hutch.agent.repository_testing.test_results import is_missing
 from hutch.cli import exit_codes
 from hutch.cli.event_stream import Update
 from hutch.cli.render.test_results import result_lines

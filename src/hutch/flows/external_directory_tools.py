@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 
 from hutch.agent import tool_call_rules as agent_rules
-from hutch.agent.approval import Approvals
 from hutch.agent.jail_event_conversion import as_event
+from hutch.agent.repository_testing.session_test_runs import SessionTests
+from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, SuiteOptions
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.testing.repository_tests import DEFAULT_OPTIONS, SuiteOptions
-from hutch.agent.testing.session_test_runs import SessionTests
+from hutch.agent.tool_call_approval import Approvals
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.paths import resolve_path
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.model_written_paths import resolve_path
+from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.errors import Conflict
 from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hutch.agent.approval import Approvals
 from hutch.agent.session_recorder import Recorder
+from hutch.agent.tool_call_approval import Approvals
 from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tool_execution import image_event
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import escape_surrogates
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.model_written_paths import escape_surrogates
+from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.errors import HutchError
 from hutch.domain.event_author import AGENT, Actor, acting
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned

@@ -13,9 +13,9 @@ from pathlib import Path
 import structlog
 
 from hutch.agent.jail_event_conversion import as_event
+from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, SuiteOptions
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.testing.repository_tests import DEFAULT_OPTIONS, SuiteOptions
-from hutch.agent.tools.paths import escape_surrogates
+from hutch.agent.tools.model_written_paths import escape_surrogates
 from hutch.domain.errors import Conflict, HutchError, LimitReached
 from hutch.domain.events import SessionEnded, SessionOpened
 from hutch.domain.ids import new_run_id, new_session_id

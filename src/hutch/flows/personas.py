@@ -17,7 +17,7 @@ from hutch.agent.persona import (
     render_persona,
 )
 from hutch.agent.tools.builtin import built_in_tools
-from hutch.agent.tools.tool_registry import ToolRegistry
+from hutch.agent.tools.session_tool_registry import ToolRegistry
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.system.atomic_file import replace_file

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from hutch.agent.testing.repository_tests import MAX_PATHS
+from hutch.agent.repository_testing.test_suites import MAX_PATHS
 from hutch.agent.tools.interface import Context
 from hutch.domain.errors import Denied, NotFound
 from hutch.snapshots.storage import Snapshot

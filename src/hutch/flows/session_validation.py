@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.agent.persona import REPOSITORY_FOLDER
-from hutch.agent.tools.paths import escape_surrogates
+from hutch.agent.tools.model_written_paths import escape_surrogates
 from hutch.domain.command_resource_limits import check_resources
 from hutch.domain.commit_text import parse_author
 from hutch.domain.errors import BadRequest, Denied, NotFound

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hutch.agent.tools.shared_terminal import ScreenText, TerminalInfo, TypingResult
+from hutch.agent.tools.terminal_read_and_type import ScreenText, TerminalInfo, TypingResult
 from hutch.domain.errors import Conflict, Denied
 from hutch.domain.event_author import AGENT
 from hutch.domain.redaction import Redactor

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hutch.agent.tools.change_files import ApplyPatch, EditFile, WriteFile
+from hutch.agent.tools.glob_and_grep import Glob, GrepTool
 from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
 from hutch.agent.tools.list_directory import ListDirectory
 from hutch.agent.tools.read_file import ReadFile
-from hutch.agent.tools.search import Glob, GrepTool
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.sessions.requests import ChangeWithTool, ReadWithTool, ToolAnswer

@@ -12,12 +12,12 @@ from typing import Any
 
 import structlog
 
+from hutch.agent.repository_testing.session_test_runs import SessionTests
+from hutch.agent.repository_testing.test_suites import SuiteOptions
 from hutch.agent.run_setup import UserMessage
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.testing.repository_tests import SuiteOptions
-from hutch.agent.testing.session_test_runs import SessionTests
 from hutch.agent.tools.builtin import built_in_tools
-from hutch.agent.tools.paths import escape_surrogates
+from hutch.agent.tools.model_written_paths import escape_surrogates
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
     ApprovalAnswered,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hutch.agent.testing.repository_tests import DEFAULT_OPTIONS, SuiteOptions
+from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, SuiteOptions
 from hutch.domain.session import Session
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shared_shells import Shells

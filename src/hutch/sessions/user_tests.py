@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from hutch.agent.testing.repository_tests import RepositoryTests
-from hutch.agent.testing.selection import Selection
-from hutch.agent.testing.session_test_runs import ALL, RequestedTests, RunningTests
+from hutch.agent.repository_testing.session_test_runs import ALL, RequestedTests, RunningTests
+from hutch.agent.repository_testing.test_selection import Selection
+from hutch.agent.repository_testing.test_suites import RepositoryTests
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.event_author import HUTCH
 from hutch.domain.events import Event, FileChanged, FilesChanged

@@ -1,16 +1,16 @@
 """The tools that come with Hutch, in the order in which models see them."""
 
-from hutch.agent.tools.ask_and_finish import AskUser, Finish
+from hutch.agent.tools.ask_user_and_finish import AskUser, Finish
 from hutch.agent.tools.bash import Bash, BashKill, BashOutput
 from hutch.agent.tools.change_files import ApplyPatch, EditFile, WriteFile
 from hutch.agent.tools.exec import Exec
+from hutch.agent.tools.glob_and_grep import Glob, GrepTool
 from hutch.agent.tools.interface import Tool
 from hutch.agent.tools.list_directory import ListDirectory
 from hutch.agent.tools.read_file import ReadFile
 from hutch.agent.tools.run_tests import RunTests
-from hutch.agent.tools.search import Glob, GrepTool
-from hutch.agent.tools.shared_terminal import TerminalRead, TerminalType
-from hutch.agent.tools.tool_registry import ToolRegistry
+from hutch.agent.tools.session_tool_registry import ToolRegistry
+from hutch.agent.tools.terminal_read_and_type import TerminalRead, TerminalType
 
 TOOLS: tuple[Tool, ...] = (
     ReadFile(),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import existing
+from hutch.agent.tools.model_written_paths import existing
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.event_author import AGENT, HUTCH
 from hutch.edit.apply import read_operations

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from hutch.agent.testing.repository_tests import DEFAULT_OPTIONS, RepositoryTests, SuiteOptions, Working
-from hutch.agent.testing.session_test_runs import SessionTests
+from hutch.agent.repository_testing.session_test_runs import SessionTests
+from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, RepositoryTests, SuiteOptions, Working
 from hutch.domain.event_author import acting
 from hutch.domain.image_header import ImageHeader
 from hutch.domain.redaction import Redactor
@@ -22,7 +22,7 @@ from hutch.jail.shell.shared_shells import Shells
 from hutch.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from hutch.agent.tools.shared_terminal import SharedTerminals
+    from hutch.agent.tools.terminal_read_and_type import SharedTerminals
 
 
 class Arguments(BaseModel):

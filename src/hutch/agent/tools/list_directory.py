@@ -6,7 +6,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import resolve_path
+from hutch.agent.tools.model_written_paths import resolve_path
 from hutch.snapshots.ignore_rules import IgnoreRules
 from hutch.workspace.files.listing import Entry
 from hutch.workspace.hidden_files import IsHidden

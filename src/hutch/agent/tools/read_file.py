@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ImageResult, ToolResult
-from hutch.agent.tools.paths import existing
+from hutch.agent.tools.model_written_paths import existing
 from hutch.domain.image_header import MAX_SIDE, SUFFIXES, read_image_header
 from hutch.domain.redaction import mask_across
 from hutch.edit.file_text import split_lines, without_ending

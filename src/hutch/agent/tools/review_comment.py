@@ -5,7 +5,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import existing
+from hutch.agent.tools.model_written_paths import existing
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.git_patch import Patch
 from hutch.domain.review import Severity

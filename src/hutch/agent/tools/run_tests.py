@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.testing.results import Report
-from hutch.agent.testing.selection import Selection, select
-from hutch.agent.testing.session_test_runs import RequestedTests
+from hutch.agent.repository_testing.session_test_runs import RequestedTests
+from hutch.agent.repository_testing.test_results import Report
+from hutch.agent.repository_testing.test_selection import Selection, select
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.errors import BadRequest
 from hutch.domain.event_author import AGENT, current_actor

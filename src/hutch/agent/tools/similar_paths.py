@@ -5,7 +5,7 @@ import difflib
 import posixpath
 
 from hutch.agent.tools.interface import Arguments, Context
-from hutch.agent.tools.paths import inside
+from hutch.agent.tools.model_written_paths import inside
 from hutch.domain.errors import HutchError, NotFound
 from hutch.workspace.hidden_files import IsHidden
 from hutch.workspace.workspace import Workspace

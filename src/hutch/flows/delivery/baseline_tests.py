@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from hutch.agent.testing.results import Report, is_missing
-from hutch.agent.testing.session_test_runs import RequestedTests
+from hutch.agent.repository_testing.session_test_runs import RequestedTests
+from hutch.agent.repository_testing.test_results import Report, is_missing
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.events import RanTests

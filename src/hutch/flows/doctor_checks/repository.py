@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hutch.agent.testing.runner import Runner
-from hutch.agent.testing.runner_detection import NO_TESTS, detect_all
-from hutch.agent.testing.runner_start_check import Probed, probe
+from hutch.agent.repository_testing.runner_detection import NO_TESTS, detect_all
+from hutch.agent.repository_testing.runner_start_check import Probed, probe
+from hutch.agent.repository_testing.test_runner import Runner
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.forge.github_token_selection import Tokens

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from hutch.agent.run_spending import LimitFields
+from hutch.agent.run_budget import LimitFields
 from hutch.llm.cassette import Cassette
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from hutch.agent.testing.runner import Runner
+from hutch.agent.repository_testing.test_runner import Runner
 from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
 from hutch.domain.events import Event, RunEnded, RunStarted, SessionEnded, SessionPrepared
 from hutch.domain.ids import SessionId

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hutch.agent.testing.results import Report
-from hutch.agent.testing.runner import Runner, with_words
-from hutch.agent.testing.runner_detection import detect
-from hutch.agent.testing.test_run import run_tests
+from hutch.agent.repository_testing.runner_detection import detect
+from hutch.agent.repository_testing.test_results import Report
+from hutch.agent.repository_testing.test_run_in_jail import run_tests
+from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.edit.apply import read_operations
 from hutch.flows.evaluation.case import EvalCase

@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from hutch.agent.approval import PARSING
+from hutch.agent.tool_call_approval import PARSING
 from hutch.agent.tool_call_rules import Binding, Decision, Policy
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.one_line_text_check import echo

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.agent.approval import PARSING
 from hutch.agent.persona import Persona
+from hutch.agent.tool_call_approval import PARSING
 from hutch.agent.tool_call_rules import COMMAND_TOOLS, Decision, Policy
 from hutch.domain.errors import BadRequest
 from hutch.flows.policies.binding_policies import NetworkLimit, Policies

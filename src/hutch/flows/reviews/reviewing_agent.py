@@ -16,7 +16,7 @@ from hutch.agent.system_prompt import NOTES
 from hutch.agent.text_for_model import strip_escapes as legible
 from hutch.agent.tool_call_rules import parse_rule
 from hutch.agent.tools.review_comment import Comment as CommentTool
-from hutch.agent.tools.tool_registry import ToolRegistry
+from hutch.agent.tools.session_tool_registry import ToolRegistry
 from hutch.domain.change_title import first_line
 from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import Unavailable

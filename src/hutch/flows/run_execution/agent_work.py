@@ -10,12 +10,12 @@ from functools import partial
 
 from hutch.agent.conversation import Conversation
 from hutch.agent.loop import Run
+from hutch.agent.repository_testing.session_test_runs import RequestedTests
+from hutch.agent.repository_testing.test_results import Report
+from hutch.agent.run_budget import Spent, spent_before
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.run_spending import Spent, spent_before
-from hutch.agent.shell_warm_up import warm_up
+from hutch.agent.run_warm_up import warm_up
 from hutch.agent.system_prompt import repository_notes, system_prompt
-from hutch.agent.testing.results import Report
-from hutch.agent.testing.session_test_runs import RequestedTests
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.change_title import first_line
 from hutch.domain.errors import Denied, NotFound

@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from hutch.agent.approval import Answer, Asker, NoteDecision, SaveRules
 from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona, ReadFile
 from hutch.agent.persona_and_tools import Equipment
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.system_prompt import describe_session
+from hutch.agent.tool_call_approval import Answer, Asker, NoteDecision, SaveRules
 from hutch.agent.tool_call_rules import Decision, Rule
 from hutch.agent.tools.interface import Context, LastAuthor
-from hutch.agent.tools.tool_registry import ToolRegistry
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.run_toolbox import Toolbox
+from hutch.agent.tools.session_tool_registry import ToolRegistry
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.event_author import AGENT
 from hutch.domain.event_query import EventQuery

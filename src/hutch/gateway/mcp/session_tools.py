@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 from pydantic import Field, ValidationError
 
-from hutch.agent.tools.argument_help import describe_shape, unquote_json
-from hutch.agent.tools.toolbox import schema
+from hutch.agent.tools.argument_error_help import describe_shape, unquote_json
+from hutch.agent.tools.run_toolbox import schema
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput

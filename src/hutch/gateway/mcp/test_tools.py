@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hutch.agent.testing.selection import MAX_CHARS, MAX_SELECTED
+from hutch.agent.repository_testing.test_selection import MAX_CHARS, MAX_SELECTED
 from hutch.flows import test_runs
 from hutch.gateway.mcp.session_call import Call, SessionArguments, SessionTool
 from hutch.gateway.rest.tests import CaseOut, TestRunOut

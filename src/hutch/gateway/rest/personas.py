@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 
 from hutch.agent.persona import Persona
-from hutch.agent.run_spending import LimitFields
+from hutch.agent.run_budget import LimitFields
 from hutch.agent.tool_call_rules import parse_rule
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.errors import HutchError

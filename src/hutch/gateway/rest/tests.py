@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from hutch.agent.testing.selection import MAX_CHARS, MAX_SELECTED
+from hutch.agent.repository_testing.test_selection import MAX_CHARS, MAX_SELECTED
 from hutch.domain.recorded_test_runs import CaseKey, Comparison, PastOutcome, RecordedCase, RecordedRun
 from hutch.flows import test_runs as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer

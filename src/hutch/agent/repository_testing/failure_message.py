@@ -7,7 +7,7 @@ needs the assertion, and then the few frames of the repository's code.
 import re
 from collections.abc import Iterator
 
-from hutch.agent.testing.results import Failure
+from hutch.agent.repository_testing.test_results import Failure
 from hutch.agent.text_for_model import shortened, strip_escapes
 from hutch.system.terminal_text import printable, visible
 

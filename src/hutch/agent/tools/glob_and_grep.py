@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import resolve_path
+from hutch.agent.tools.model_written_paths import resolve_path
 from hutch.domain.errors import LimitReached
 from hutch.workspace.cross_line_secrets import hide_across_lines
 from hutch.workspace.hidden_files import HiddenFiles, IsHidden

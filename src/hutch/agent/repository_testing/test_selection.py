@@ -9,9 +9,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hutch.agent.testing.python_test_arguments import KnownCase, select_pytest, select_unittest
-from hutch.agent.testing.results import name_in_file
-from hutch.agent.testing.runner import Runner, with_words
+from hutch.agent.repository_testing.python_test_arguments import KnownCase, select_pytest, select_unittest
+from hutch.agent.repository_testing.test_results import name_in_file
+from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check import echo
 

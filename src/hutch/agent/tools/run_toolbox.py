@@ -14,9 +14,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from hutch.agent.text_for_model import shortened
-from hutch.agent.tools.argument_help import describe_shape, unquote_json
+from hutch.agent.tools.argument_error_help import describe_shape, unquote_json
 from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
-from hutch.agent.tools.paths import SURROGATES, escape_surrogates
+from hutch.agent.tools.model_written_paths import SURROGATES, escape_surrogates
 from hutch.agent.tools.similar_paths import find_near_paths
 from hutch.domain import validation_messages
 from hutch.domain.errors import HutchError, NotFound

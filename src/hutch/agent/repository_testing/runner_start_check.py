@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hutch.agent.testing.error_line import error_line
-from hutch.agent.testing.results import (
+from hutch.agent.repository_testing.error_line import error_line
+from hutch.agent.repository_testing.test_results import (
     NO_PYTEST,
     NO_RUNNER,
     NOT_IN_NODE,
@@ -14,7 +14,7 @@ from hutch.agent.testing.results import (
     NOT_STARTED,
     NOT_THERE,
 )
-from hutch.agent.testing.runner import Runner
+from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import HutchError, NotFound
 from hutch.jail.interface import Jail

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from hutch.agent.testing.process_watch import Stop
-from hutch.agent.testing.result_counter import MAX_CASES
-from hutch.agent.testing.results import Report, combine
-from hutch.agent.testing.runner import Runner
-from hutch.agent.testing.runner_detection import NO_TESTS, detect_all
-from hutch.agent.testing.services import TestServices
-from hutch.agent.testing.test_run import run_tests
+from hutch.agent.repository_testing.result_counter import MAX_CASES
+from hutch.agent.repository_testing.runner_detection import NO_TESTS, detect_all
+from hutch.agent.repository_testing.services_for_tests import TestServices
+from hutch.agent.repository_testing.test_process_watcher import Stop
+from hutch.agent.repository_testing.test_results import Report, combine
+from hutch.agent.repository_testing.test_run_in_jail import run_tests
+from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.event_author import Actor, acting

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.approval import Answer, Approvals, decide, summary
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.saved_approvals import SavedApprovals
+from hutch.agent.tool_call_approval import Answer, Approvals, decide, summary
 from hutch.agent.tool_call_rules import Policy, Rule, parse_rule
 from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Arguments
-from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, StepReached

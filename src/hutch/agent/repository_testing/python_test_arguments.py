@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.agent.testing.runner import Runner
+from hutch.agent.repository_testing.test_runner import Runner
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check import echo
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.loop_guard import FAILING_STOPPED, FAILING_WARNED, LoopGuard
-from hutch.agent.run_spending import Spent, spent_before
+from hutch.agent.repetition_guard import FAILING_STOPPED, FAILING_WARNED, LoopGuard
+from hutch.agent.run_budget import Spent, spent_before
 from hutch.domain.events import (
     ContextCompacted,
     Entry,

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, get_args
 
-from hutch.agent.testing.failure_message import failure, own_path
-from hutch.agent.testing.junit import junit, pytest_junit
-from hutch.agent.testing.line_splitting import MAX_PARTS, lines_of
-from hutch.agent.testing.result_counter import Tally, parsed_line, parsed_number
-from hutch.agent.testing.results import Counts, Failure
-from hutch.agent.testing.tap import tap
-from hutch.agent.testing.unknown_runner_output import summary
+from hutch.agent.repository_testing.bounded_line_splitting import MAX_PARTS, lines_of
+from hutch.agent.repository_testing.failure_message import failure, own_path
+from hutch.agent.repository_testing.junit import junit, pytest_junit
+from hutch.agent.repository_testing.result_counter import Tally, parsed_line, parsed_number
+from hutch.agent.repository_testing.tap import tap
+from hutch.agent.repository_testing.test_results import Counts, Failure
+from hutch.agent.repository_testing.unknown_runner_output import summary
 from hutch.domain.test_run_events import Outcome
 
 MAX_BYTES = 32 * 1024 * 1024

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
-from hutch.agent.testing.results import Stopped
+from hutch.agent.repository_testing.test_results import Stopped
 from hutch.domain.errors import HutchError
 from hutch.jail.interface import OnOutput, Process, StreamName
 

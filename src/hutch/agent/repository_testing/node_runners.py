@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hutch.agent.testing.runner import REPORT, ReadFile, Runner
+from hutch.agent.repository_testing.test_runner import REPORT, ReadFile, Runner
 
 NODE_TEST = ("node", "--test", "--test-reporter=tap")  # an old Node refuses these options
 TEST_FILE = re.compile(r"\.test\.[cm]?js$")

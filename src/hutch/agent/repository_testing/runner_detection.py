@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from hutch.agent.testing.build_tool_runners import (
+from hutch.agent.repository_testing.build_tool_runners import (
     GRADLE_FILES,
     cargo_runner,
     configured_go,
@@ -21,15 +21,15 @@ from hutch.agent.testing.build_tool_runners import (
     make_runner,
     maven_runner,
 )
-from hutch.agent.testing.node_runners import node_runner
-from hutch.agent.testing.python_runners import (
+from hutch.agent.repository_testing.node_runners import node_runner
+from hutch.agent.repository_testing.python_runners import (
     ENVIRONMENTS,
     TEST_FILE,
     configured_pytest,
     names_pytest,
     python_runner,
 )
-from hutch.agent.testing.runner import CONFIGURED, ReadFile, Runner
+from hutch.agent.repository_testing.test_runner import CONFIGURED, ReadFile, Runner
 from hutch.domain.errors import NotFound
 
 NO_TESTS = (

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from hutch.agent.testing.junit import junit
-from hutch.agent.testing.result_counter import MAX_CASES, MAX_FAILURES
-from hutch.agent.testing.results import Counts, Failure
-from hutch.agent.testing.runner_output import MAX_BYTES, READERS, cargo, go_events, jest
-from hutch.agent.testing.tap import tap
-from hutch.agent.testing.unknown_runner_output import summary
+from hutch.agent.repository_testing.junit import junit
+from hutch.agent.repository_testing.result_counter import MAX_CASES, MAX_FAILURES
+from hutch.agent.repository_testing.runner_output_parsers import MAX_BYTES, READERS, cargo, go_events, jest
+from hutch.agent.repository_testing.tap import tap
+from hutch.agent.repository_testing.test_results import Counts, Failure
+from hutch.agent.repository_testing.unknown_runner_output import summary
 
 PYTEST = b"""<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest"
 errors="0" failures="9" skipped="0" tests="99"><testcase classname="tests.test_a" name="test_add">
@@ -137,7 +137,7 @@ def test_expensive_xml_is_refused_with_little_memory(make: Callable[[], bytes]) 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (room, room))
 
-    program = "import sys; from hutch.agent.testing.junit import junit; print(junit(sys.stdin.buffer.read()))"
+    program = "import sys; from hutch.agent.repository_testing.junit import junit; print(junit(sys.stdin.buffer.read()))"
     ran = subprocess.run(
         [sys.executable, "-c", program], input=make(), capture_output=True, preexec_fn=limited
     )

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from hutch.agent.repository_testing.python_test_arguments import KnownCase
+from hutch.agent.repository_testing.test_process_watcher import Stop
+from hutch.agent.repository_testing.test_results import NOT_THERE, Case, Counts, Report
+from hutch.agent.repository_testing.test_runner import Runner
+from hutch.agent.repository_testing.test_selection import Selection, select
+from hutch.agent.repository_testing.test_suites import OnProgress, RepositoryTests
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.testing.process_watch import Stop
-from hutch.agent.testing.python_test_arguments import KnownCase
-from hutch.agent.testing.repository_tests import OnProgress, RepositoryTests
-from hutch.agent.testing.results import NOT_THERE, Case, Counts, Report
-from hutch.agent.testing.runner import Runner
-from hutch.agent.testing.selection import Selection, select
 from hutch.agent.text_for_model import shortened, without_surrogates
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
 from hutch.domain.event_author import Actor, acting

@@ -6,7 +6,7 @@ counts come from there; otherwise only the exit code counts.
 
 import re
 
-from hutch.agent.testing.results import Counts
+from hutch.agent.repository_testing.test_results import Counts
 from hutch.agent.text_for_model import strip_escapes
 
 TAIL_BYTES = 64 * 1024

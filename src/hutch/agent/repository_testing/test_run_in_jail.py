@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hutch.agent.long_output_files import save_output
-from hutch.agent.testing.junit import explain_unreadable
-from hutch.agent.testing.process_watch import OnLine, ProcessWatch, Stop
-from hutch.agent.testing.results import TAIL_CHARS, Case, Counts, Report, UnreadableReport
-from hutch.agent.testing.runner import Runner
-from hutch.agent.testing.runner_output import MAX_BYTES, READERS
+from hutch.agent.repository_testing.junit import explain_unreadable
+from hutch.agent.repository_testing.runner_output_parsers import MAX_BYTES, READERS
+from hutch.agent.repository_testing.test_process_watcher import OnLine, ProcessWatch, Stop
+from hutch.agent.repository_testing.test_results import TAIL_CHARS, Case, Counts, Report, UnreadableReport
+from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import NotFound
 from hutch.jail.interface import Finished, Jail, LimitHit, StreamName

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from importlib import resources
 
-from hutch.agent.testing.runner import REPORT, ReadFile, Runner
+from hutch.agent.repository_testing.test_runner import REPORT, ReadFile, Runner
 
 TEST_FILE = re.compile(r"(^|/)(test_\w+|\w+_test)\.py$")
 # Only the older of pytest's two formats has the file and line of each test.
@@ -27,7 +27,9 @@ def python_runner(read: ReadFile, names: Sequence[str], *, above: str = "") -> R
         words = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *JUNIT_OPTIONS)
         version = (python, "-m", "pytest", "--version")
         return Runner("pytest", words, "pytest", REPORT, f"{python} -m pytest", version=version)
-    source = resources.files("hutch.agent.testing").joinpath("unittest_junit.py").read_text()
+    source = (
+        resources.files("hutch.agent.repository_testing").joinpath("unittest_junit_runner.py").read_text()
+    )
     argv = (python, "-c", source, REPORT)
     shown, all_tests = f"{python} -m unittest", _discover(names, tests)
     return Runner("unittest", argv, "junit", REPORT, shown, all_tests, version=(python, "--version"))

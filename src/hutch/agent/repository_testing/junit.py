@@ -9,9 +9,9 @@ of element names, and a tag or text of more than a few MiB.
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from hutch.agent.testing.failure_message import MAX_CHARS, failure, in_one_line
-from hutch.agent.testing.result_counter import Tally, parsed_line, parsed_number
-from hutch.agent.testing.results import Counts, Failure, UnreadableReport
+from hutch.agent.repository_testing.failure_message import MAX_CHARS, failure, in_one_line
+from hutch.agent.repository_testing.result_counter import Tally, parsed_line, parsed_number
+from hutch.agent.repository_testing.test_results import Counts, Failure, UnreadableReport
 from hutch.domain.test_run_events import Outcome
 
 FAULTS = ("failure", "error")

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from hutch.agent.testing.failure_message import in_one_line, own_path
-from hutch.agent.testing.results import Case, Counts, Failure
+from hutch.agent.repository_testing.failure_message import in_one_line, own_path
+from hutch.agent.repository_testing.test_results import Case, Counts, Failure
 from hutch.domain.test_run_events import Outcome
 
 MAX_FAILURES = 100  # that are stored with their whole message; the others are only counted

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from hutch.agent.testing.failure_message import failure, own_path
-from hutch.agent.testing.line_splitting import lines_of
-from hutch.agent.testing.result_counter import Tally, parsed_number
-from hutch.agent.testing.results import Counts, Failure
+from hutch.agent.repository_testing.bounded_line_splitting import lines_of
+from hutch.agent.repository_testing.failure_message import failure, own_path
+from hutch.agent.repository_testing.result_counter import Tally, parsed_number
+from hutch.agent.repository_testing.test_results import Counts, Failure
 
 TAP_LINE = re.compile(r"^([ ]{0,400})(not )?ok\b(?: +\d+)?(?: +-)? *(.*)$")
 TAP_DIRECTIVE = re.compile(r"(?:^| )# *(SKIP|TODO)\b", re.IGNORECASE)
