@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.model_selection import access, models_of, redactor, user_keys
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
+from hutch.wiring.models_and_secrets import access, models_of, redactor, user_keys
 from tests.llm.dialects import ANTHROPIC, KEY, reply
 from tests.llm.wire import Act, playing
 

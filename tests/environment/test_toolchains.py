@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hutch import settings
-from hutch.app.jails import jail_policy, open_jail
 from hutch.domain.errors import BadRequest, Denied
 from hutch.environment.toolchains import find_toolchains, propose_toolchains, toolchain_variables
 from hutch.settings.schema import repository_access
+from hutch.wiring.jails import jail_policy, open_jail
 from hutch.workspace.admission.directory_checks import OwnDirectories
 
 pytestmark = pytest.mark.anyio

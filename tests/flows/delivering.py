@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.domain.starter_files import StarterFile
 from hutch.flows.delivery.proposal import Proposal, propose
@@ -15,6 +14,7 @@ from hutch.forge.host_git import Git
 from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load
+from hutch.wiring.forges import forges_of
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.file_retention import retention_of
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End
@@ -22,6 +21,7 @@ from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.steady_clock import wall_ms
+from hutch.wiring.session_file_retention import retention_of
 from hutch.workspace.preparation.workspace_record import Home
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 

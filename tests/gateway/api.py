@@ -18,7 +18,6 @@ import httpx
 import uvicorn
 
 from hutch import settings
-from hutch.app.server import open_server
 from hutch.domain.user import Role, parse_scopes
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.app import make_app
@@ -27,6 +26,7 @@ from hutch.gateway.listener import listen
 from hutch.gateway.request_head_limits import Protocol
 from hutch.gateway.stream import uvicorn_protocols
 from hutch.store.sessions import Sessions
+from hutch.wiring.server import open_server
 from tests.deadline import DEADLINE_S
 from tests.schema import place_database
 

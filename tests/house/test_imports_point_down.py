@@ -38,7 +38,7 @@ EXCEPTIONS = {
         ),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),
-    ("hutch.app.server", "hutch.gateway.context"): "what the gateway is given, and the wiring makes",
+    ("hutch.wiring.server", "hutch.gateway.context"): "what the gateway is given, and the wiring makes",
     ("hutch.cli.commands.up", "hutch.gateway.server_lifecycle"): "`hutch up` is how the gateway is started",
 }
 

@@ -15,8 +15,8 @@ LATE = {
     ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
     ("hutch.cli.commands.export", "hutch.cli.remote_session_log"): "a log of this machine needs no client",
-    ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
-    ("hutch.app", "hutch.store.vault_redactor"): "as above",
+    ("hutch.wiring", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
+    ("hutch.wiring", "hutch.store.vault_redactor"): "as above",
     ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",
     (
         "hutch.store.optional_vault",
@@ -28,7 +28,7 @@ LATE = {
     ): "only an App needs signatures",
     **dict.fromkeys(
         (
-            ("hutch.cli.commands.session_prune", f"hutch.app.{name}")
+            ("hutch.cli.commands.session_prune", f"hutch.wiring.{name}")
             for name in ("event_log", "file_retention")
         ),
         "the other commands of `hutch sessions` only ask a server",
@@ -37,7 +37,7 @@ LATE = {
         (
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp"),
-            ("hutch.cli.commands.mcp", "hutch.app"),
+            ("hutch.cli.commands.mcp", "hutch.wiring"),
         ),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
@@ -53,7 +53,7 @@ LATE = {
     **dict.fromkeys(
         (
             ("hutch.cli.commands.up", module)
-            for module in ("hutch.app.server", "hutch.gateway.server_lifecycle")
+            for module in ("hutch.wiring.server", "hutch.gateway.server_lifecycle")
         ),
         "help and completion need nothing of a server",
     ),
@@ -98,7 +98,11 @@ LATE = {
     **dict.fromkeys(
         (
             ("hutch.cli.run_lifecycle", module)
-            for module in ("hutch.app.forges", "hutch.app.workspaces", "hutch.flows.uncommitted_warning")
+            for module in (
+                "hutch.wiring.forges",
+                "hutch.wiring.workspaces",
+                "hutch.flows.uncommitted_warning",
+            )
         ),
         "as above",
     ),

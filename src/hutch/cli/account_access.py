@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app.user_accounts import accounts
 from hutch.flows.users import Accounts
+from hutch.wiring.user_accounts import accounts
 
 
 def with_accounts(work: Callable[[Accounts], Awaitable[None]]) -> None:

@@ -13,12 +13,6 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import jails
-from hutch.app.allowed_repositories import repositories_of
-from hutch.app.environments import environments_of
-from hutch.app.forges import forges_of
-from hutch.app.user_accounts import accounts
-from hutch.app.workspaces import open_workspace, settings_for, workspaces_of
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.environment_consent import accept_by_key, can_ask
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
@@ -33,6 +27,12 @@ from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.repo_url import from_path
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.terminal_text import printable
+from hutch.wiring import jails
+from hutch.wiring.allowed_repositories import repositories_of
+from hutch.wiring.forges import forges_of
+from hutch.wiring.repository_dependencies import environments_of
+from hutch.wiring.user_accounts import accounts
+from hutch.wiring.workspaces import open_workspace, settings_for, workspaces_of
 from hutch.workspace.preparation.workspace_record import Record
 from hutch.workspace.workspaces import new_workspace_id
 

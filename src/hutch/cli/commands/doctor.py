@@ -24,10 +24,6 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from hutch.app.allowed_repositories import own_directories
-from hutch.app.doctor_dependencies import check_own_model, installation
-from hutch.app.forges import tokens_of
-from hutch.app.model_selection import secrets
 from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
@@ -44,6 +40,10 @@ from hutch.store.read_only_queries import (
     newest_event_ms,
 )
 from hutch.system.terminal_text import visible
+from hutch.wiring.allowed_repositories import own_directories
+from hutch.wiring.doctor_check_inputs import check_own_model, installation
+from hutch.wiring.forges import tokens_of
+from hutch.wiring.models_and_secrets import secrets
 
 GIB, MIB = 1024**3, 1024**2
 LOW_BYTES, FULL_BYTES = 2 * GIB, 200 * MIB

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.app.environments import environments_of
 from hutch.cli import exit_codes
 from hutch.cli.environment_consent import shown_plan
 from hutch.cli.environment_workspace import RepositoryPlace, load_settings, on_repository, run_shell, say
@@ -18,6 +17,7 @@ from hutch.domain.errors import BadRequest
 from hutch.environment.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.environment.plan_description import Row, describe_plan
 from hutch.system.terminal_text import printable
+from hutch.wiring.repository_dependencies import environments_of
 
 app = typer.Typer(
     help="Show, install and remove the dependencies of repositories.",

@@ -15,8 +15,6 @@ import typer
 
 from hutch import app, settings
 from hutch.agent.persona import REPOSITORY_FOLDER
-from hutch.app.evaluation import open_evaluation
-from hutch.app.model_selection import models_of
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
@@ -31,6 +29,8 @@ from hutch.flows.personas import find_persona
 from hutch.forge.repo_url import parse_repo_url
 from hutch.system.atomic_file import replace_file
 from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
+from hutch.wiring.evaluation import open_evaluation
+from hutch.wiring.models_and_secrets import models_of
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
 MAX_REASON_CHARS = 100

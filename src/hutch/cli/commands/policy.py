@@ -10,8 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from hutch import settings
-from hutch.app.event_log import event_log
-from hutch.app.policies import policies_of
 from hutch.domain.user import ROLES, parse_role
 from hutch.flows.os_user import system_user
 from hutch.flows.personas import find_persona
@@ -20,6 +18,8 @@ from hutch.flows.policies.explanation import Explanation, explain
 from hutch.flows.policies.policy import PolicyEntry, entry_json
 from hutch.flows.users import LOCAL, Accounts
 from hutch.system.terminal_text import visible
+from hutch.wiring.event_log import event_log
+from hutch.wiring.owner_policies import policies_of
 
 app = typer.Typer(
     help="List, check, add and remove policies of owners.", no_args_is_help=True, add_completion=False

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from hutch import app, settings
-from hutch.app.change_context import change_context
 from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
@@ -30,6 +29,7 @@ from hutch.flows.reviews.subject import find_change_at, find_subject
 from hutch.flows.run_lookup import read_log
 from hutch.store.comments_and_reviews import Reviews
 from hutch.system.terminal_text import visible
+from hutch.wiring.change_context import change_context
 
 
 def review_command(

@@ -26,8 +26,8 @@ def prune_command(
     delivered. A server does the same when it starts, and every hour. The logs stay; `hutch prune` erases
     their content.
     """
-    from hutch.app.event_log import event_log
-    from hutch.app.file_retention import retention_of
+    from hutch.wiring.event_log import event_log
+    from hutch.wiring.session_file_retention import retention_of
 
     loaded = settings.load()
     app.configure_logs(loaded, quiet=True)

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from hutch import app, settings
-from hutch.app import jails
-from hutch.app.allowed_repositories import settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.closed_terminal import is_gone
@@ -40,6 +38,8 @@ from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import PROFILES, Policy
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.fast_imports import load_structlog, without_gc
+from hutch.wiring import jails
+from hutch.wiring.allowed_repositories import settings_root
 
 if TYPE_CHECKING:
     from hutch.cli.shell_recording import ShellRecording

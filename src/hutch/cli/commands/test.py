@@ -15,9 +15,6 @@ import typer
 
 from hutch import app, settings
 from hutch.agent.jail_event_conversion import as_event
-from hutch.app import jails
-from hutch.app.allowed_repositories import settings_root
-from hutch.app.in_place_sessions import in_place_sessions
 from hutch.cli.api_client import Client
 from hutch.cli.event_stream import Update, follow
 from hutch.cli.git_author import author
@@ -34,6 +31,9 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import CancelTests, StartTests, StopWatchingTests
 from hutch.settings import LoadedSettings
+from hutch.wiring import jails
+from hutch.wiring.allowed_repositories import settings_root
+from hutch.wiring.in_place_sessions import in_place_sessions
 
 MAX_BLOCKED = 10  # hosts that are named
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)

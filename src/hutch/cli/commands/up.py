@@ -136,8 +136,8 @@ def _run_child(loaded: settings.LoadedSettings, error_file: Path, pipe: int) -> 
 
 def _serve(loaded: settings.LoadedSettings, announce: Callable[[dict[str, Any]], None]) -> None:
     with without_gc():
-        from hutch.app.server import open_server
         from hutch.gateway.server_lifecycle import Ready, serve
+        from hutch.wiring.server import open_server
 
     def on_ready(ready: Ready) -> None:
         announce(

@@ -11,7 +11,6 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import event_log
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.local_only_notice import follows_login
@@ -20,6 +19,7 @@ from hutch.domain.errors import BadRequest
 from hutch.store.usage_totals import Usage, UsageGroup, UsageTotal
 from hutch.store.users import Users
 from hutch.system.terminal_text import visible
+from hutch.wiring import event_log
 
 MAX_ROWS = 10_000
 HEADINGS = ("runs", "turns", "input", "cached", "output", "cost", "tools", "errors", "time")

@@ -6,7 +6,6 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from hutch.app.local_sessions import Local
 from hutch.cli.api_client import Client, path_of
 from hutch.cli.commands.preferences_and_keys import use_server_or_database
 from hutch.cli.server_requests import Json
@@ -16,6 +15,7 @@ from hutch.flows import user_erasure
 from hutch.flows.users import LOCAL, Accounts
 from hutch.store.user_erasures import Mentions
 from hutch.system.terminal_text import visible
+from hutch.wiring.local_sessions import Local
 
 MAX_USERS = 10_000
 

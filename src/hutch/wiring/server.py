@@ -6,13 +6,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from hutch.app import model_selection
-from hutch.app.allowed_repositories import with_fixed_roots
-from hutch.app.change_context import change_context
-from hutch.app.file_retention import retention_of
-from hutch.app.forge_triggers import triggers_of, webhook_secret
-from hutch.app.forges import reach_of
-from hutch.app.session_host import local_host, services_of
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.session_removal import finish_removals
 from hutch.flows.user_erasure import finish_erasures
@@ -21,6 +14,13 @@ from hutch.settings import LoadedSettings
 from hutch.store.database_page_check import check_integrity
 from hutch.store.event_log import open_log
 from hutch.system.background_tasks import running
+from hutch.wiring import models_and_secrets
+from hutch.wiring.allowed_repositories import with_fixed_roots
+from hutch.wiring.change_context import change_context
+from hutch.wiring.forge_triggers import triggers_of, webhook_secret
+from hutch.wiring.forges import reach_of
+from hutch.wiring.session_file_retention import retention_of
+from hutch.wiring.session_host import local_host, services_of
 
 
 @asynccontextmanager
@@ -37,7 +37,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
     The caller must hold the lock against a second server on the same data.
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
-    paths, redactor = loaded.paths, model_selection.redactor(loaded)
+    paths, redactor = loaded.paths, models_and_secrets.redactor(loaded)
     log_bytes = loaded.settings.sessions.log_bytes
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
@@ -61,7 +61,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 triggers=triggers,
                 database_files=log.database_files,
                 changes=change_context(loaded, log, log),
-                list_models=model_selection.models_of(loaded).list_usable,
-                read_secrets=partial(model_selection.secrets_of, loaded),
+                list_models=models_and_secrets.models_of(loaded).list_usable,
+                read_secrets=partial(models_and_secrets.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
             )

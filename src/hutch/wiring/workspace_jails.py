@@ -5,9 +5,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.session_recorder import Recorder
-from hutch.app import jails
-from hutch.app.test_suite_options import suite_options
-from hutch.app.workspaces import open_workspace, settings_for
 from hutch.jail.egress import Admit, EgressAttempt
 from hutch.jail.egress_startup import Outside
 from hutch.jail.jail_startup import Jailed
@@ -16,6 +13,9 @@ from hutch.jail.shell.command_result import ShellEvent
 from hutch.jail.shell.shared_shells import Shells
 from hutch.sessions.sandbox import Sandbox
 from hutch.settings import LoadedSettings
+from hutch.wiring import jails
+from hutch.wiring.test_suite_options import suite_options
+from hutch.wiring.workspaces import open_workspace, settings_for
 from hutch.workspace.preparation.workspace_record import Record
 
 

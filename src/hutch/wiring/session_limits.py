@@ -1,12 +1,12 @@
 """The limits of sessions, from the settings."""
 
-from hutch.app.jails import jail_policy
-from hutch.app.policies import policies_of
-from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.flows.session_network_and_limits import SessionLimits
 from hutch.settings import LoadedSettings
 from hutch.store.jail_secrets import JailSecrets
 from hutch.store.table_access import Rows
+from hutch.wiring.jails import jail_policy
+from hutch.wiring.owner_policies import policies_of
+from hutch.wiring.workspaces import settings_for, workspaces_of
 
 
 def session_limits(loaded: LoadedSettings, rows: Rows) -> SessionLimits:

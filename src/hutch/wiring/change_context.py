@@ -2,11 +2,6 @@
 
 from functools import partial
 
-from hutch.app import model_selection
-from hutch.app.forges import forges_of
-from hutch.app.policies import policies_of
-from hutch.app.workspace_jails import open_sandbox
-from hutch.app.workspaces import workspaces_of
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.driver import DeliveryContext
@@ -15,6 +10,11 @@ from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog
 from hutch.store.table_access import Rows
 from hutch.system.file_lock import locked_by_name
+from hutch.wiring import models_and_secrets
+from hutch.wiring.forges import forges_of
+from hutch.wiring.owner_policies import policies_of
+from hutch.wiring.workspace_jails import open_sandbox
+from hutch.wiring.workspaces import workspaces_of
 
 
 def change_context(loaded: LoadedSettings, rows: Rows, log: EventLog) -> ChangeContext:
@@ -22,7 +22,7 @@ def change_context(loaded: LoadedSettings, rows: Rows, log: EventLog) -> ChangeC
         rows,
         log,
         forges_of(loaded),
-        model_selection.redactor(loaded),
+        models_and_secrets.redactor(loaded),
         partial(locked_by_name, loaded.paths.data / "locks"),
         loaded.settings.delivery.author or DEFAULT_AUTHOR,
     )

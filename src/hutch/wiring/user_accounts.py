@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.app.event_log import event_log
 from hutch.flows.users import Accounts
 from hutch.settings import Paths
+from hutch.wiring.event_log import event_log
 
 
 @asynccontextmanager

@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.app.jails import jail_policy, open_jail
-from hutch.app.local_sessions import open_local
-from hutch.app.workspaces import open_workspace, settings_for
 from hutch.flows.evaluation.evaluator import EvalContext
 from hutch.flows.evaluation.grading import CaseTests
 from hutch.jail.interface import Jail
 from hutch.settings import LoadedSettings
+from hutch.wiring.jails import jail_policy, open_jail
+from hutch.wiring.local_sessions import open_local
+from hutch.wiring.workspaces import open_workspace, settings_for
 from hutch.workspace.workspace import Workspace
 
 

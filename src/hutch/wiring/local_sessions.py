@@ -5,9 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from hutch.app import model_selection
-from hutch.app.file_retention import retention_of
-from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.os_user import system_user
@@ -18,6 +15,9 @@ from hutch.sessions.host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.process_bound_runs import reservation_name
+from hutch.wiring import models_and_secrets
+from hutch.wiring.session_file_retention import retention_of
+from hutch.wiring.session_host import local_host, services_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Local:
 @asynccontextmanager
 async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
     """Open a session host in this process; the caller is the installation's first owner."""
-    paths, redactor, name = loaded.paths, model_selection.redactor(loaded), reservation_name()
+    paths, redactor, name = loaded.paths, models_and_secrets.redactor(loaded), reservation_name()
     log_bytes = loaded.settings.sessions.log_bytes
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))

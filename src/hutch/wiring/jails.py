@@ -7,7 +7,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hutch.app.allowed_repositories import own_directories
 from hutch.environment.toolchains import find_toolchains, toolchain_variables
 from hutch.jail.egress.egress_attempt import Report
 from hutch.jail.egress_startup import Outside
@@ -15,6 +14,7 @@ from hutch.jail.jail_startup import Jailed
 from hutch.jail.policy import Policy, build_policy
 from hutch.jail.work_directory import JailLocation
 from hutch.settings import Settings, find_paths
+from hutch.wiring.allowed_repositories import own_directories
 from hutch.workspace.admission.checked_directory_jail import open_checked_jail
 
 # Every other setting of a jail is a limit.

@@ -1,10 +1,10 @@
 """The triggers: process requests that arrive from a forge."""
 
-from hutch.app.forges import forges_of
-from hutch.app.model_selection import secrets_of
 from hutch.flows.forge_triggers import TriggerOptions, Triggers
 from hutch.flows.services import Services
 from hutch.settings import LoadedSettings
+from hutch.wiring.forges import forges_of
+from hutch.wiring.models_and_secrets import secrets_of
 
 SECRET = "github_webhook_secret"
 

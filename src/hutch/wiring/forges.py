@@ -2,9 +2,6 @@
 
 from functools import partial
 
-from hutch.app.allowed_repositories import repositories_of
-from hutch.app.jails import jail_policy
-from hutch.app.model_selection import secrets_of
 from hutch.forge.forge_selection import Forges
 from hutch.forge.gh import RetryPolicy
 from hutch.forge.github_token_selection import Tokens
@@ -12,6 +9,9 @@ from hutch.forge.host_pinning import AllowedHosts
 from hutch.jail.egress.blocked_addresses import refusal
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.settings import LoadedSettings, user_environment
+from hutch.wiring.allowed_repositories import repositories_of
+from hutch.wiring.jails import jail_policy
+from hutch.wiring.models_and_secrets import secrets_of
 from hutch.workspace.admission.repository_jail import open_git
 
 

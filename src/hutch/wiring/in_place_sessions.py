@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from hutch.app.event_log import event_log
-from hutch.app.model_selection import redactor
-from hutch.app.test_suite_options import suite_options
-from hutch.app.workspaces import workspaces_of
 from hutch.flows.in_place_sessions import InPlaceSessions
 from hutch.settings import LoadedSettings
+from hutch.wiring.event_log import event_log
+from hutch.wiring.models_and_secrets import redactor
+from hutch.wiring.test_suite_options import suite_options
+from hutch.wiring.workspaces import workspaces_of
 
 
 def in_place_sessions(loaded: LoadedSettings) -> InPlaceSessions:

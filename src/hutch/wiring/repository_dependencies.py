@@ -1,14 +1,14 @@
 """Environments of repositories, built from the settings."""
 
-from hutch.app.allowed_repositories import own_directories
-from hutch.app.jails import jail_policy
-from hutch.app.test_suite_options import services_of
-from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.environment.plan_builder import EnvironmentSettings
 from hutch.environment.toolchains import find_toolchains, toolchain_directories
 from hutch.flows.environments import Environments
 from hutch.settings import LoadedSettings
 from hutch.settings.package_index_variables import index_variables
+from hutch.wiring.allowed_repositories import own_directories
+from hutch.wiring.jails import jail_policy
+from hutch.wiring.test_suite_options import services_of
+from hutch.wiring.workspaces import settings_for, workspaces_of
 
 
 def environments_of(loaded: LoadedSettings) -> Environments:

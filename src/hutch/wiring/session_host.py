@@ -8,14 +8,6 @@ from typing import Any
 import structlog
 
 from hutch.agent.session_recorder import Recorder
-from hutch.app import model_selection
-from hutch.app.allowed_repositories import repositories_of
-from hutch.app.change_context import delivery_context
-from hutch.app.environments import environments_of
-from hutch.app.forges import forges_of
-from hutch.app.session_limits import session_limits
-from hutch.app.workspace_jails import open_sandbox
-from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
 from hutch.flows.personas import RunPersonas, find_persona
@@ -38,6 +30,14 @@ from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
 from hutch.store.message_and_run_rate_limits import SessionRates
 from hutch.store.run_queue import RunCapacity
+from hutch.wiring import models_and_secrets
+from hutch.wiring.allowed_repositories import repositories_of
+from hutch.wiring.change_context import delivery_context
+from hutch.wiring.forges import forges_of
+from hutch.wiring.repository_dependencies import environments_of
+from hutch.wiring.session_limits import session_limits
+from hutch.wiring.workspace_jails import open_sandbox
+from hutch.wiring.workspaces import settings_for, workspaces_of
 from hutch.workspace.preparation.pending_starter_files import StagedFiles
 from hutch.workspace.preparation.workspace_record import Record
 from hutch.workspace.workspaces import session_workspace_id
@@ -122,14 +122,14 @@ def services_of(
         open_repository=workspaces_of(loaded).open_repository,
         open_directory=workspaces_of(loaded).open_directory,
         staged=StagedFiles(workspaces_of(loaded).home.staged_files),
-        check_model=model_selection.models_of(loaded).check,
+        check_model=models_and_secrets.models_of(loaded).check,
         networks=tuple(loaded.settings.jail.private_networks),
         policies=limits.policies,
         environments=environments_of(loaded),
         rates=_rates(loaded),
-        user_keys=model_selection.user_keys(loaded),
+        user_keys=models_and_secrets.user_keys(loaded),
         jail_secrets=limits.secrets,
-        secrets=model_selection.secrets(loaded),
+        secrets=models_and_secrets.secrets(loaded),
         effective_limits=limits.effective,
         caps=limits.caps,
         **more,
@@ -178,7 +178,7 @@ def _performer(loaded: LoadedSettings, dependencies: HostDependencies, limits: S
     return Performer(
         defaults=partial(_run_defaults, loaded, limits.policies),
         default_model=settings.model,
-        choose_model=model_selection.models_of(loaded).choose,
+        choose_model=models_and_secrets.models_of(loaded).choose,
         network=limits.network,
         limits_cap=limits.run_cap,
         forges=lambda: forges_of(loaded),

@@ -4,24 +4,24 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from hutch.app import event_log, jails, model_selection
-from hutch.app.allowed_repositories import check_directory
-from hutch.app.policies import policies_of
-from hutch.app.test_suite_options import suite_options
-from hutch.app.workspaces import workspaces_of
 from hutch.flows.external_directory_tools import DirectoryTools
 from hutch.jail.egress.egress_attempt import Report
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.jail.work_directory import JailLocation
 from hutch.settings import LoadedSettings
+from hutch.wiring import event_log, jails, models_and_secrets
+from hutch.wiring.allowed_repositories import check_directory
+from hutch.wiring.owner_policies import policies_of
+from hutch.wiring.test_suite_options import suite_options
+from hutch.wiring.workspaces import workspaces_of
 
 TOKEN = "mcp_token"  # the name of a secret
 
 
 def find_mcp_token(loaded: LoadedSettings) -> str | None:
     """The token that HTTP clients must send, if one is set."""
-    return model_selection.secrets_of(loaded, {TOKEN}).get(TOKEN)
+    return models_and_secrets.secrets_of(loaded, {TOKEN}).get(TOKEN)
 
 
 def directory_tools(
@@ -46,7 +46,7 @@ def directory_tools(
         open_log=lambda: event_log.event_log(loaded.paths, log_bytes=settings.sessions.log_bytes),
         policy=jails.jail_policy(settings, network=network),
         open_jail=open_jail,
-        redactor=model_selection.redactor(loaded),
+        redactor=models_and_secrets.redactor(loaded),
         policies_of=partial(policies_of, loaded),
         ignore=settings.ignore,
         allowed_commands=settings.jail.allowed_commands,

@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from hutch.app import model_selection
-from hutch.app.allowed_repositories import own_directories
-from hutch.app.forges import tokens_of
-from hutch.app.jails import jail_policy
 from hutch.flows.doctor_checks.model import check_model
 from hutch.flows.doctor_checks.repository import Installation
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, user_environment
+from hutch.wiring import models_and_secrets
+from hutch.wiring.allowed_repositories import own_directories
+from hutch.wiring.forges import tokens_of
+from hutch.wiring.jails import jail_policy
 
 
 def installation(loaded: LoadedSettings) -> Installation:
@@ -17,7 +17,7 @@ def installation(loaded: LoadedSettings) -> Installation:
         own=own_directories(loaded.paths),
         policy=jail_policy(loaded.settings),
         tokens=tokens_of(loaded),
-        read_redactor=partial(model_selection.redactor, loaded),
+        read_redactor=partial(models_and_secrets.redactor, loaded),
         test_command=lambda config: loaded.with_repository(config).settings.tests.command,
     )
 
@@ -25,5 +25,5 @@ def installation(loaded: LoadedSettings) -> Installation:
 async def check_own_model(loaded: LoadedSettings) -> Check:
     environment = user_environment()
     return await check_model(
-        partial(model_selection.access, loaded, environment), loaded.settings.model, environment
+        partial(models_and_secrets.access, loaded, environment), loaded.settings.model, environment
     )

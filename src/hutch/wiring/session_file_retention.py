@@ -1,10 +1,10 @@
 """The retention of session files, from the settings."""
 
-from hutch.app.environments import environments_of
-from hutch.app.workspaces import workspaces_of
 from hutch.flows.file_retention import Keep, Retention
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
+from hutch.wiring.repository_dependencies import environments_of
+from hutch.wiring.workspaces import workspaces_of
 
 
 def retention_of(loaded: LoadedSettings, log: SqlLog) -> Retention:
