@@ -14,7 +14,14 @@ import pytest
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.exit_codes import error_json
-from hutch.cli.server_address import NONE_HERE, Address, find_address, parse_url, store_login, stored_login
+from hutch.cli.server_address_and_token import (
+    NONE_HERE,
+    Address,
+    find_address,
+    parse_url,
+    store_login,
+    stored_login,
+)
 from hutch.domain.errors import (
     BadRequest,
     Conflict,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hutch.cli.render.delivery import next_steps, page_of
+from hutch.cli.render.delivery_result import next_steps, page_of
 
 
 def change(url: str, base: str = "main", branch: str = "hutch/fix") -> dict[str, Any]:

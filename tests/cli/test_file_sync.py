@@ -9,12 +9,12 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
-from hutch.cli.editing.edit_session import EditSession
+from hutch.cli.editing.editing_lifecycle import EditSession
 from hutch.cli.editing.file_sync import MAX_BYTES, FileSync, closest
 from hutch.cli.editing.local_copy import LocalCopy
-from hutch.cli.editing.session_files import ServedFile
-from hutch.cli.event_stream import Update
-from hutch.cli.server_address import Address
+from hutch.cli.editing.session_file_access import ServedFile
+from hutch.cli.server_address_and_token import Address
+from hutch.cli.session_event_stream import Update
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.forge.host_git import Git
 from tests.deadline import DEADLINE_S

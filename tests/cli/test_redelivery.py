@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exit_codes
-from hutch.cli.render.delivery import NOTHING, delivery_lines
+from hutch.cli.render.delivery_result import NOTHING, delivery_lines
 from tests.cli.running import BREAKS, FILES, FIXES, call
 from tests.cli.visiting import ServerHome, running_server
 from tests.forge.repositories import git, make_repository

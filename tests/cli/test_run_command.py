@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exit_codes
-from hutch.cli.render.delivery import NOTHING
+from hutch.cli.render.delivery_result import NOTHING
 from hutch.workspace.preparation.workspace_filling import SMALL_FILES
 from tests.cli.running import BREAKS, FIXES, Project, call, lines
 from tests.deadline import DEADLINE_S

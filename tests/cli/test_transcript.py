@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hutch.cli.render.delivery import NOTHING
+from hutch.cli.render.delivery_result import NOTHING
 from hutch.cli.render.transcript import Line, OpenQuestion, ReplyPart, Transcript, arguments
 
 RUN = {"run_id": "run_1"}

@@ -10,7 +10,7 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.completion_candidates"): "neither must completion of command names",
     (
         "hutch.cli.completion_candidates",
-        "hutch.cli.remote_completion",
+        "hutch.cli.remote_session_completion",
     ): "only a login elsewhere needs a client",
     ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
@@ -80,7 +80,7 @@ LATE = {
         (
             ("hutch.cli.commands.run", module)
             for module in (
-                "hutch.cli.early_request",
+                "hutch.cli.early_session_request",
                 "hutch.cli.git_author",
                 "hutch.cli.run_lifecycle",
                 "hutch.settings.author_setting",
@@ -92,8 +92,8 @@ LATE = {
         "hutch.cli.directory_copy_consent",
         "hutch.cli.directory_copy_prompt",
     ): "looking into a directory takes much code",
-    ("hutch.cli.environment_question", "hutch.cli.environment_consent"): "as above",
-    ("hutch.cli.environment_question", "hutch.cli.environment_workspace"): "as above",
+    ("hutch.cli.dependency_setup_question", "hutch.cli.dependency_setup_consent"): "as above",
+    ("hutch.cli.dependency_setup_question", "hutch.cli.temporary_repository_workspace"): "as above",
     ("hutch.cli.session_client", "hutch.cli.local_session_client"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 import httpx2
 
 import hutch
-from hutch.cli.server_address import API, Address, find_address
+from hutch.cli.server_address_and_token import API, Address, find_address
 from hutch.cli.trusted_certificates import trusted
 from hutch.domain.errors import (
     BadRequest,

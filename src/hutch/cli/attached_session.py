@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from hutch.cli.event_stream import Update
-from hutch.cli.render.session_options import waiting_lines
+from hutch.cli.render.session_option_text import waiting_lines
 from hutch.cli.render.session_rows import age
 from hutch.cli.render.transcript import Line, OpenQuestion, Rendered, Transcript
 from hutch.cli.screens.typed_line_parser import TypedInput, answer_to, parse_line, reason_of_no
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
+from hutch.cli.session_event_stream import Update
 from hutch.domain.errors import HutchError, RecordDamaged
 from hutch.system.terminal_text import one_line
 

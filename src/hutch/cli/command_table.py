@@ -40,14 +40,14 @@ Sessions
     files           | hutch.cli.commands.files:app | List, read, write and move files of a session.
     edit SESSION    | hutch.cli.commands.edit:edit_command | Edit a file of a session in your editor.
     diff SESSION    | hutch.cli.commands.diff:diff_command | Show the changes in a session.
-    undo SESSION    | hutch.cli.commands.undo:undo_command | Undo a session's last run, or one step.
-    redo SESSION    | hutch.cli.commands.undo:redo_command | Take back the last undo.
+    undo SESSION    | hutch.cli.commands.undo_and_redo:undo_command | Undo a session's last run, or one step.
+    redo SESSION    | hutch.cli.commands.undo_and_redo:redo_command | Take back the last undo.
 Record
     export SESSION  | hutch.cli.commands.export:export_command | Write a session's log to a file.
     verify RECORD   | hutch.cli.commands.verify:verify_command | Verify a record, offline.
-    receipt SESSION | hutch.cli.commands.erasure:receipt_command | Sign the current state of a log.
-    erase SESSION   | hutch.cli.commands.erasure:erase_command | Erase the content of events, keep the proof.
-    prune           | hutch.cli.commands.erasure:prune_command | Erase sessions past retention.days.
+    receipt SESSION | hutch.cli.commands.receipt_erase_and_prune:receipt_command | Sign the current state of a log.
+    erase SESSION   | hutch.cli.commands.receipt_erase_and_prune:erase_command | Erase the content of events, keep the proof.
+    prune           | hutch.cli.commands.receipt_erase_and_prune:prune_command | Erase sessions past retention.days.
 Server
     up              | hutch.cli.commands.up:up_command | Start the server.
     down            | hutch.cli.commands.down:down_command | Stop the server.

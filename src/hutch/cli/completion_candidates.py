@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
+from hutch.cli.command_plugins import Plugin
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
-from hutch.cli.option_values import GENERATION, RUN_LIMITS
-from hutch.cli.plugins import Plugin
+from hutch.cli.session_option_parsing import GENERATION, RUN_LIMITS
 from hutch.domain.command_resource_limits import RANGES
 from hutch.domain.known_secret_names import SECRETS
 from hutch.environment.layers.layer_store import LayerStore
@@ -110,7 +110,7 @@ def _sessions_of_server() -> Candidates:
     """The newest sessions of the server that commands use, local or remote."""
     paths = find_paths()
     if named_server()[0] or paths.login_file.exists():
-        from hutch.cli.remote_completion import remote_sessions
+        from hutch.cli.remote_session_completion import remote_sessions
 
         rows = remote_sessions(MAX_SESSIONS)
     else:

@@ -7,7 +7,7 @@ files of this machine say so, because an empty list of this machine looks like o
 import sys
 from collections.abc import Sequence
 
-from hutch.cli.server_address import Address, find_address
+from hutch.cli.server_address_and_token import Address, find_address
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.settings import find_paths
 from hutch.system.running_server_discovery import find_server

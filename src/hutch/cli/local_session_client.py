@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from hutch.cli.current_repository import MAX_NEWEST, newest_here
-from hutch.cli.event_stream import IGNORE_CONNECTION, Update
 from hutch.cli.local_session_lookup import find_session
+from hutch.cli.new_session_request_body import model_name, repository_address
 from hutch.cli.session_client import Version
-from hutch.cli.session_options import model_name, repository_address
+from hutch.cli.session_event_stream import IGNORE_CONNECTION, Update
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import SessionId

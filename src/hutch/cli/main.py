@@ -16,8 +16,8 @@ from pathlib import Path
 
 import hutch
 from hutch.cli import exit_codes, top_level_help
+from hutch.cli.command_plugins import find_plugin, find_plugins, help_rows
 from hutch.cli.command_table import BY_NAME, Command
-from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.system.terminal_text import printable, visible
 

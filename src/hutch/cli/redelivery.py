@@ -8,7 +8,7 @@ import typer
 
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
-from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
+from hutch.cli.render.delivery_result import NOTHING, delivery_lines, next_steps, page_of
 from hutch.cli.run_lifecycle import Where, open_and
 from hutch.cli.server_requests import find_session
 from hutch.cli.session_client import SessionClient

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES, Client
-from hutch.cli.early_request import EarlyRequest
+from hutch.cli.early_session_request import EarlyRequest
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.render.run_summary import SUMMED_UP, RunSummary
 from hutch.cli.render.transcript import Line, Transcript

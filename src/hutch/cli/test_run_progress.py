@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from hutch.agent.repository_testing.test_results import is_missing
 from hutch.cli import exit_codes
-from hutch.cli.event_stream import Update
 from hutch.cli.render.test_results import result_lines
+from hutch.cli.session_event_stream import Update
 from hutch.cli.signals import on_signals, stop_when_unread
 from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import one_line

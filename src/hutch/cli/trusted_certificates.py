@@ -3,7 +3,7 @@
 import ssl
 from urllib.parse import urlsplit
 
-from hutch.cli.server_address import Address
+from hutch.cli.server_address_and_token import Address
 
 
 def trusted(address: Address) -> ssl.SSLContext | bool:

@@ -8,7 +8,7 @@ import typer
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
-from hutch.cli.closed_terminal import ended_with_terminal
+from hutch.cli.closed_terminal_detection import ended_with_terminal
 from hutch.cli.run_wait import show_all
 from hutch.cli.screens.attach_prompt import AttachPrompt
 from hutch.cli.server_requests import SessionName, ask, find_session, short

@@ -8,13 +8,13 @@ import typer
 from hutch import app, settings
 from hutch.cli import local_session_lookup
 from hutch.cli.api_client import Client
-from hutch.cli.editing.edit_session import EditSession
+from hutch.cli.editing.editing_lifecycle import EditSession
 from hutch.cli.editing.editor import choose_editor
 from hutch.cli.editing.file_sync import FileSync
 from hutch.cli.editing.local_copy import LocalCopy
-from hutch.cli.editing.session_files import LocalFile, ServedFile, SessionFile
+from hutch.cli.editing.session_file_access import LocalFile, ServedFile, SessionFile
 from hutch.cli.local_session_client import LocalSessions
-from hutch.cli.server_address import uses_no_server
+from hutch.cli.server_address_and_token import uses_no_server
 from hutch.cli.server_requests import SessionName, find_session
 from hutch.domain.errors import Conflict
 from hutch.domain.relative_path import parse_path

@@ -8,11 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from hutch.cli import exit_codes
-from hutch.cli.environment_consent import shown_plan
-from hutch.cli.environment_workspace import RepositoryPlace, load_settings, on_repository, run_shell, say
+from hutch.cli.dependency_setup_consent import shown_plan
 from hutch.cli.render.byte_size import byte_size
 from hutch.cli.render.session_rows import age
 from hutch.cli.server_requests import Json, report_errors
+from hutch.cli.temporary_repository_workspace import (
+    RepositoryPlace,
+    load_settings,
+    on_repository,
+    run_shell,
+    say,
+)
 from hutch.domain.errors import BadRequest
 from hutch.environment.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.environment.plan_description import Row, describe_plan

@@ -19,7 +19,7 @@ import typer
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client, check
-from hutch.cli.server_address import API, Address, parse_url, store_login, stored_login
+from hutch.cli.server_address_and_token import API, Address, parse_url, store_login, stored_login
 from hutch.cli.server_requests import Json
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated, Unavailable
 

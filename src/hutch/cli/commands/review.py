@@ -14,10 +14,10 @@ from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.local_session_client import LocalSessions
+from hutch.cli.new_session_request_body import model_name
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.run_lifecycle import RunFollower
 from hutch.cli.run_wait import AwaitedRun
-from hutch.cli.session_options import model_name
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.no_model_messages import BY_FIELD, no_model_message, no_model_on_server_message

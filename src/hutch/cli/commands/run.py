@@ -7,10 +7,10 @@ from typing import Annotated, cast
 import typer
 
 from hutch import settings
+from hutch.cli.dependency_setup_question import ask_for_setup
 from hutch.cli.directory_copy_consent import may_copy
-from hutch.cli.environment_question import ask_for_setup
-from hutch.cli.option_values import parse_generation, parse_resources, parse_variables
-from hutch.cli.session_options import expand_home
+from hutch.cli.new_session_request_body import expand_home
+from hutch.cli.session_option_parsing import parse_generation, parse_resources, parse_variables
 from hutch.cli.starter_file_options import FileOption, FilesOption, read_starter_files
 from hutch.cli.terminal_check import can_prompt
 from hutch.domain import generation_options as domain
@@ -175,7 +175,7 @@ def _read_prompt(prompt: str) -> str:
 
 
 def _start(new: NewSession, *, on_server: bool, only_here: bool, as_json: bool) -> int:
-    from hutch.cli.early_request import send_early
+    from hutch.cli.early_session_request import send_early
 
     early = None if only_here else send_early(new, any_server=on_server)
     from hutch.cli.run_lifecycle import Where, run_session  # the server works on the request meanwhile

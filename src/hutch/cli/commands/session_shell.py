@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.async_stdio import Inlet, Outlet
-from hutch.cli.server_address import API
+from hutch.cli.server_address_and_token import API
 from hutch.cli.server_requests import SHORT_CHARS, ask, find_session, short
 from hutch.cli.signals import on_signals
 from hutch.cli.trusted_certificates import trusted

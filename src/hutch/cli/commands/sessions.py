@@ -34,12 +34,12 @@ from hutch.cli.commands.session_shares import share_command, shares_of, unshare_
 from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.input_effect import describe_effect
 from hutch.cli.local_session_lookup import is_new, stored_sessions
-from hutch.cli.option_values import parse_resources, parse_variables
-from hutch.cli.render.delivery import delivery_rows
-from hutch.cli.render.session_options import jail_variables, limit_text, named_values
+from hutch.cli.new_session_request_body import expand_home, request_body
+from hutch.cli.render.delivery_result import delivery_rows
+from hutch.cli.render.session_option_text import jail_variables, limit_text, named_values
 from hutch.cli.render.session_rows import age, state_of, table
 from hutch.cli.run_wait import AwaitedRun, wait_for
-from hutch.cli.server_address import uses_no_server
+from hutch.cli.server_address_and_token import uses_no_server
 from hutch.cli.server_requests import (
     NONE_YET,
     Json,
@@ -49,7 +49,7 @@ from hutch.cli.server_requests import (
     find_session,
     short,
 )
-from hutch.cli.session_options import expand_home, request_body
+from hutch.cli.session_option_parsing import parse_resources, parse_variables
 from hutch.cli.starter_file_options import FileOption, FilesOption, read_starter_files
 from hutch.domain.errors import BadRequest
 from hutch.domain.run_limits import RunLimits

@@ -22,12 +22,12 @@ import typer
 from hutch import app, settings
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
-from hutch.cli.closed_terminal import is_gone
+from hutch.cli.closed_terminal_detection import is_gone
 from hutch.cli.git_author import author
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.limit_messages import Hits
 from hutch.cli.local_only_notice import say_local
-from hutch.cli.option_values import parse_variables
+from hutch.cli.session_option_parsing import parse_variables
 from hutch.cli.signals import ended_by
 from hutch.cli.user_terminal import OwnTerminal, known_type
 from hutch.domain.errors import BadRequest, LimitReached, NotFound

@@ -14,7 +14,7 @@ from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.local_only_notice import other_server
 from hutch.cli.render.byte_size import byte_size
-from hutch.cli.server_address import Address, no_local_token
+from hutch.cli.server_address_and_token import Address, no_local_token
 from hutch.domain.errors import Denied, HutchError
 from hutch.settings import Paths
 from hutch.system.running_server_discovery import RunningServer, find_server, local_token

@@ -16,11 +16,11 @@ import typer
 from hutch import app, settings
 from hutch.agent.jail_event_conversion import as_event
 from hutch.cli.api_client import Client
-from hutch.cli.event_stream import Update, follow
 from hutch.cli.git_author import author
 from hutch.cli.local_session_client import DELTA
-from hutch.cli.option_values import parse_variables
 from hutch.cli.server_requests import Json, ask, find_session, report_errors
+from hutch.cli.session_event_stream import Update, follow
+from hutch.cli.session_option_parsing import parse_variables
 from hutch.cli.signals import ended_by
 from hutch.cli.test_run_progress import show_tests
 from hutch.domain.errors import BadRequest, NotFound

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.cli.account_access import with_accounts
 from hutch.cli.api_client import Client
+from hutch.cli.local_accounts import with_accounts
 from hutch.cli.local_only_notice import follows_login
 from hutch.cli.server_requests import Local, ask, every, names_of_users
 from hutch.domain.errors import BadRequest, NotFound

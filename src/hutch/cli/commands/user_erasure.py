@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from hutch.cli.api_client import Client, path_of
-from hutch.cli.commands.preferences_and_keys import use_server_or_database
+from hutch.cli.commands.user_preferences_and_model_keys import use_server_or_database
 from hutch.cli.server_requests import Json
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.user import name_key

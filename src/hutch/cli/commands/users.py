@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.cli.account_access import with_accounts
 from hutch.cli.api_client import Client
-from hutch.cli.commands.preferences_and_keys import model_key_command, preferences_command
 from hutch.cli.commands.user_erasure import erase_command
+from hutch.cli.commands.user_preferences_and_model_keys import model_key_command, preferences_command
+from hutch.cli.local_accounts import with_accounts
 from hutch.cli.local_only_notice import follows_login
-from hutch.cli.server_address import browser_url
+from hutch.cli.server_address_and_token import browser_url
 from hutch.cli.server_requests import Local, ask, every
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import ROLES, SHARE_SCOPES, ShareRole, ShareScope, User, parse_role

@@ -26,10 +26,10 @@ from hutch.cli.commands.workspace_options import (
     print_json,
 )
 from hutch.cli.directory_copy_consent import may_copy
+from hutch.cli.new_session_request_body import expand_home
 from hutch.cli.render.byte_size import byte_size
 from hutch.cli.render.change import write_patch
 from hutch.cli.render.session_rows import age
-from hutch.cli.session_options import expand_home
 from hutch.domain.errors import BadRequest
 from hutch.domain.time_parsing import parse_age_ms
 from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces, remove_workspaces

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from hutch.cli.editing.local_copy import LocalCopy, Version
-from hutch.cli.editing.session_files import SessionFile
+from hutch.cli.editing.session_file_access import SessionFile
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.edit.text_merge import Labels, MergedText, merge_texts
 from hutch.forge.host_git import Git

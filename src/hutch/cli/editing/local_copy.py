@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from hutch.cli.editing.session_files import sha256
+from hutch.cli.editing.session_file_access import sha256
 from hutch.domain.errors import Conflict
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import try_lock

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from hutch.cli.render.session_options import change_lines
+from hutch.cli.render.session_option_text import change_lines
 from hutch.cli.render.test_results import comparison_of
 from hutch.cli.render.transcript import arguments, files_summary
 from hutch.domain import events

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
+from hutch.cli.render.delivery_result import NOTHING, delivery_lines, next_steps, page_of
 from hutch.cli.render.test_results import counts_of, missing_of
 from hutch.cli.render.transcript import Line
 from hutch.domain.change_title import first_line

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len, chop_cells
 
-from hutch.cli.render.binary_patch import without_binary_content
+from hutch.cli.render.binary_patch_summary import without_binary_content
 from hutch.cli.render.transcript import Line, Rendered, Style
 from hutch.system.terminal_text import visible
 

@@ -14,10 +14,10 @@ from textual.widgets import Static
 
 from hutch.cli import exit_codes, top_level_help
 from hutch.cli.api_client import Client
-from hutch.cli.closed_terminal import ended_with_terminal
+from hutch.cli.closed_terminal_detection import ended_with_terminal
 from hutch.cli.screens.dialogs import BOX
 from hutch.cli.screens.session_list import ListScreen
-from hutch.cli.server_address import NONE_HERE
+from hutch.cli.server_address_and_token import NONE_HERE
 from hutch.domain.errors import Unavailable
 from hutch.settings import Paths, find_paths, terminal_type
 from hutch.system.atomic_file import write_private

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hutch.cli.option_values import parse_options
+from hutch.cli.session_option_parsing import parse_options
 from hutch.domain.errors import BadRequest
 
 HELP = (

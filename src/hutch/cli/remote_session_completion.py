@@ -2,7 +2,7 @@
 
 import httpx2
 
-from hutch.cli.server_address import API, find_address
+from hutch.cli.server_address_and_token import API, find_address
 from hutch.cli.trusted_certificates import trusted
 from hutch.domain.errors import HutchError
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import hutch
-from hutch.cli.server_address import API, Address, find_address, local_address
-from hutch.cli.session_options import request_body
+from hutch.cli.new_session_request_body import request_body
+from hutch.cli.server_address_and_token import API, Address, find_address, local_address
 from hutch.domain.errors import HutchError
 from hutch.domain.session import NewSession
 from hutch.settings import find_paths

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli.session_options import model_name, repository_address, request_body
+from hutch.cli.new_session_request_body import model_name, repository_address, request_body
 from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import BadRequest
 from hutch.domain.generation_options import Generation

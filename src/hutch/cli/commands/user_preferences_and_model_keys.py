@@ -14,7 +14,7 @@ import typer
 
 from hutch import settings
 from hutch.cli.api_client import Client, path_of
-from hutch.cli.server_address import uses_no_server
+from hutch.cli.server_address_and_token import uses_no_server
 from hutch.cli.server_requests import Json, ask
 from hutch.domain.errors import BadRequest
 from hutch.flows.model_keys import PROVIDERS, delete_key, list_keys, set_key

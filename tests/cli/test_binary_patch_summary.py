@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from hutch.cli.render.binary_patch import without_binary_content
+from hutch.cli.render.binary_patch_summary import without_binary_content
 from hutch.cli.render.streamed_lines import patch_lines, plain
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exit_codes
+from hutch.cli.command_plugins import find_plugin, find_plugins
 from hutch.cli.command_table import COMMANDS
-from hutch.cli.plugins import find_plugin, find_plugins
 from tests.cli.upping import HUTCH
 from tests.cli.visiting import running_server
 from tests.deadline import DEADLINE_S

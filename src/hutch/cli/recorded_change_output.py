@@ -8,7 +8,7 @@ import typer
 from hutch import app, settings
 from hutch.cli import session_client
 from hutch.cli.local_session_lookup import find_session, open_sessions
-from hutch.cli.render.binary_patch import without_binary_content
+from hutch.cli.render.binary_patch_summary import without_binary_content
 from hutch.cli.session_client import Version
 from hutch.system.terminal_text import visible
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from hutch.cli.api_client import Client, path_of
-from hutch.cli.event_stream import Update
 from hutch.cli.local_session_client import LocalSessions
 from hutch.cli.session_client import ServedSessions
+from hutch.cli.session_event_stream import Update
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import SessionId
 from hutch.sessions.requests import ReadFile, StatFile, WriteFile

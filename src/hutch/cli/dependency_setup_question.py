@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from hutch.cli.server_address import find_address
+from hutch.cli.server_address_and_token import find_address
 
 
 def ask_for_setup(repository: str, revision: str, *, uncommitted: bool, on_server: bool) -> None:
@@ -14,10 +14,10 @@ def ask_for_setup(repository: str, revision: str, *, uncommitted: bool, on_serve
         return  # what is accepted on this machine does not count there
     is_bare = (Path(repository) / "objects").is_dir() and (Path(repository) / "HEAD").is_file()
     if revision or is_bare or not Path(repository).exists():  # its files are not in a directory here
-        from hutch.cli.environment_workspace import confirm_revision
+        from hutch.cli.temporary_repository_workspace import confirm_revision
 
         confirm_revision(repository, revision, uncommitted=uncommitted)
         return
-    from hutch.cli.environment_consent import confirm_setup
+    from hutch.cli.dependency_setup_consent import confirm_setup
 
     confirm_setup(repository)

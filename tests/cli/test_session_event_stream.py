@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hutch.cli.api_client import Client
-from hutch.cli.event_stream import follow
 from hutch.cli.run_wait import AwaitedRun, wait_for
-from hutch.cli.server_address import Address
+from hutch.cli.server_address_and_token import Address
+from hutch.cli.session_event_stream import follow
 from hutch.domain.errors import NotFound, Unavailable
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli.closed_terminal import HUNG_UP, is_gone
+from hutch.cli.closed_terminal_detection import HUNG_UP, is_gone
 from tests.cli.upping import HUTCH, TIMEOUT_S
 from tests.cli.visiting import ServerHome, running_server
 

@@ -14,9 +14,9 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.cli.async_stdio import Inlet
-from hutch.cli.environment_consent import accept_by_key, can_ask
+from hutch.cli.dependency_setup_consent import accept_by_key, can_ask
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
-from hutch.cli.session_options import expand_home
+from hutch.cli.new_session_request_body import expand_home
 from hutch.cli.user_terminal import OwnTerminal, known_type
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.environment.layers.layer_paths_and_variables import merged_environment, session_variables

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hutch.cli.option_values import parse_options, parse_resources
 from hutch.cli.screens.typed_line_parser import TypedInput, parse_line
+from hutch.cli.session_option_parsing import parse_options, parse_resources
 from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import BadRequest
 
