@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.claim_prepare import GIT, make_repository
 from bench.row import Row
 
-from hutch.edit.apply import edit_file
+from hutch.edit.atomic_apply import edit_file
 from hutch.jail.jail_startup import open_jail
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.builder import prepare

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.edit.apply import apply_patch, edit_file
-from hutch.edit.file_change import FileChange, Operation
+from hutch.edit.atomic_apply import apply_patch, edit_file
+from hutch.edit.file_operations import FileChange, Operation
 
 
 class OneFile:

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.edit.apply import apply_patch, edit_file
-from hutch.edit.encoding import decode
+from hutch.edit.atomic_apply import apply_patch, edit_file
+from hutch.edit.encoded_file_text import ending, split_lines, without_ending
+from hutch.edit.encoding_detection import decode
 from hutch.edit.file_edits import InsertLines, Replace, ReplaceLines, plan_edits
-from hutch.edit.file_text import ending, split_lines, without_ending
 from hutch.edit.hunk_application import plan_hunks
 from hutch.edit.patch_operations import Hunk
 from tests.edit.edited_files import edited_files

@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel, fold, occurrences, unfolded
-from hutch.edit.replacement import find
+from hutch.edit.quoted_text_replacement import find
 
 TEXT = "a\r\n\r\nb b\rc \nd"
 

@@ -2,7 +2,7 @@
 
 from hutch.edit.fuzzy_match import IndexedText
 from hutch.edit.match_errors import already_applied, ambiguous, format_lines, not_found
-from hutch.edit.replacement import find
+from hutch.edit.quoted_text_replacement import find
 
 
 def test_many_matches_are_listed_by_first_lines_and_total() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.errors import HutchError
-from hutch.edit.apply import apply_patch
+from hutch.edit.atomic_apply import apply_patch
 from hutch.edit.fuzzy_match import IndexedText
 from hutch.edit.hunk_placement import place_hunks
 from hutch.edit.patch_operations import Hunk

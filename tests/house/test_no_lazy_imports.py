@@ -107,7 +107,7 @@ LATE = {
         "as above",
     ),
     ("hutch.system.fast_imports", "structlog"): "only where rich is kept from it",
-    ("hutch.edit.encoding", "charset_normalizer"): "only a file in an old encoding needs a guess",
+    ("hutch.edit.encoding_detection", "charset_normalizer"): "only a file in an old encoding needs a guess",
     ("hutch.flows.password_hashing", "argon2"): "only who logs in has a password",
     ("hutch.flows.password_hashing", "argon2.exceptions"): "as above",
     ("hutch.environment.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",

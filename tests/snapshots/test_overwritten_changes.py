@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.edit.file_change import Announcement, FileChange, WrittenFile
+from hutch.edit.file_operations import Announcement, FileChange, WrittenFile
 from hutch.forge.host_git import Git
 from hutch.snapshots.base_index import index_base
 from hutch.snapshots.confined_directory import Directory

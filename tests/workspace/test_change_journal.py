@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError, Unavailable
-from hutch.edit.file_change import Delete, Move, Write
+from hutch.edit.file_operations import Delete, Move, Write
 from hutch.workspace.files.change_journal import STAGING_PREFIX
 from hutch.workspace.files.files import Files
 from tests.workspace.changing import (

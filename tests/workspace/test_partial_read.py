@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.edit.file_text import Text, split_lines
+from hutch.edit.encoded_file_text import Text, split_lines
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.partial_read import (
     MAX_READ_BYTES,

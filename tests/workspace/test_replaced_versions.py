@@ -10,7 +10,7 @@ import pytest
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.event_author import Actor, acting
 from hutch.domain.events import FileChanged
-from hutch.edit.apply import edit_file
+from hutch.edit.atomic_apply import edit_file
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder
 from tests.agent.run_setups import SetupOptions, entries, open_setup

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.edit_spans import Span
-from hutch.edit.encoding import decode
-from hutch.edit.excerpt import change_window, clip, numbered_excerpt, unified_diff
-from hutch.edit.file_change import FileChange
+from hutch.edit.change_excerpt import change_window, clip, numbered_excerpt, unified_diff
+from hutch.edit.encoding_detection import decode
+from hutch.edit.file_operations import FileChange
 from hutch.edit.syntax_warning import syntax_warning
+from hutch.edit.text_span_mapping import Span
 
 _MAX_NEW_LINES = 20  # shown of a new file, whose author knows the rest
 

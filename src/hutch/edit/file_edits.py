@@ -8,7 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.edit.edit_spans import (
+from hutch.edit.encoded_file_text import (
+    BOM,
+    common_ending,
+    ending,
+    separate_line_ends,
+    split_lines,
+    without_ending,
+)
+from hutch.edit.fuzzy_match import IndexedText, MatchLevel
+from hutch.edit.match_errors import already_applied, ambiguous, not_found
+from hutch.edit.placeholder_detection import find_placeholder, leading_line_numbers
+from hutch.edit.quoted_text_replacement import Match, find, find_at, fit, fit_lines, split_quote
+from hutch.edit.text_span_mapping import (
     Replacement,
     Span,
     apply_replacements,
@@ -16,11 +28,6 @@ from hutch.edit.edit_spans import (
     position_after,
     separate_ends,
 )
-from hutch.edit.file_text import BOM, common_ending, ending, separate_line_ends, split_lines, without_ending
-from hutch.edit.fuzzy_match import IndexedText, MatchLevel
-from hutch.edit.match_errors import already_applied, ambiguous, not_found
-from hutch.edit.placeholder_detection import find_placeholder, leading_line_numbers
-from hutch.edit.replacement import Match, find, find_at, fit, fit_lines, split_quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import cached_property
 from itertools import accumulate, islice
 
-from hutch.edit.file_text import ending, split_lines
+from hutch.edit.encoded_file_text import ending, split_lines
 
 _MAX_LINEAR_LOOKUPS = 8  # lookups that count line ends, before a table is built
 _SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.edit_spans import Replacement, apply_replacements, compose, separate_ends
+from hutch.edit.encoded_file_text import common_ending, ending, separate_line_ends, without_ending
 from hutch.edit.file_edits import Plan, refuse_placeholder
-from hutch.edit.file_text import common_ending, ending, separate_line_ends, without_ending
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.hunk_placement import PlacedHunk, place_hunks
 from hutch.edit.indent_shift import Shift, shift_between
 from hutch.edit.patch_operations import Hunk, HunkLine
-from hutch.edit.replacement import keep_punctuation
+from hutch.edit.quoted_text_replacement import keep_punctuation
+from hutch.edit.text_span_mapping import Replacement, apply_replacements, compose, separate_ends
 
 
 class _Run(NamedTuple):

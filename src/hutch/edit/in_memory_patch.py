@@ -7,13 +7,13 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.edit.edit_result import EditedFile, EditResult, file_result
-from hutch.edit.edit_spans import Replacement, Span, compose
-from hutch.edit.encoding import decode
-from hutch.edit.file_change import Delete, Move, Operation, Writable, Write
+from hutch.edit.encoded_file_text import Text
+from hutch.edit.encoding_detection import decode
 from hutch.edit.file_edits import refuse_placeholder
-from hutch.edit.file_text import Text
+from hutch.edit.file_operations import Delete, Move, Operation, Writable, Write
 from hutch.edit.hunk_application import plan_hunks
 from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.edit.text_span_mapping import Replacement, Span, compose
 
 
 @dataclass(frozen=True, slots=True)

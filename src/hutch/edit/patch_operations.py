@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from hutch.edit.file_text import BOM, ending, split_lines, without_ending
+from hutch.edit.encoded_file_text import BOM, ending, split_lines, without_ending
 
 
 class HunkLine(NamedTuple):

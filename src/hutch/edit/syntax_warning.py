@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import orjson
 
-from hutch.edit.excerpt import Window, clip
-from hutch.edit.file_text import split_lines, without_ending
+from hutch.edit.change_excerpt import Window, clip
+from hutch.edit.encoded_file_text import split_lines, without_ending
 from hutch.edit.syntax_parser import Grammar, ParseFailed, first_error_line
 
 _MAX_WHOLE_CHARS = 48 * 1024  # up to this size a whole file is parsed

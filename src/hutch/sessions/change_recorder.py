@@ -24,7 +24,7 @@ from hutch.domain.event_author import Actor, current_actor
 from hutch.domain.events import AnyEvent, Event, FileChanged, FilesChanged, SessionParked, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ChangeCause
-from hutch.edit.file_change import FileChange
+from hutch.edit.file_operations import FileChange
 from hutch.sessions.announced_changes import AnnouncedChanges
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_batch import Attribution, ChangeBatch, Changed, ListingBudget

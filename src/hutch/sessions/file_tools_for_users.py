@@ -16,7 +16,7 @@ from hutch.agent.tools.list_directory import ListDirectory
 from hutch.agent.tools.read_file import ReadFile
 from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.redaction import Redactor
-from hutch.edit.file_change import FileChange
+from hutch.edit.file_operations import FileChange
 from hutch.sessions.requests import ChangeWithTool, ReadWithTool, ToolAnswer
 from hutch.sessions.sandbox import Sandbox
 from hutch.workspace.hidden_files import HiddenFiles, hide_secrets

@@ -18,7 +18,7 @@ from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFou
 from hutch.domain.event_author import Actor, acting, current_actor
 from hutch.domain.events import CommandSignalled, Event, ShellPrinted
 from hutch.domain.redaction import redacted_excerpt
-from hutch.edit.file_change import FileChange
+from hutch.edit.file_operations import FileChange
 from hutch.jail.interface import StreamName
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES

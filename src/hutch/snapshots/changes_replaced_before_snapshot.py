@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from hutch.edit.file_change import Announcement, FileChange
+from hutch.edit.file_operations import Announcement, FileChange
 from hutch.snapshots.entry_reader import EntryReader
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hutch.domain.errors import NotFound
-from hutch.edit.file_change import FileChange, WrittenFile
+from hutch.edit.file_operations import FileChange, WrittenFile
 from hutch.snapshots.comparison import Difference
 from hutch.snapshots.entry_reader import KINDS
 from hutch.snapshots.pack_writer import PackWriter

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.edit.file_change import Announcement
+from hutch.edit.file_operations import Announcement
 from hutch.snapshots.base_index import BaseIndex
 from hutch.snapshots.changes_replaced_before_snapshot import LostChanges
 from hutch.snapshots.confined_directory import Directory, to_hutch_error

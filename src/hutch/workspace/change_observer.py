@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from hutch.edit.file_change import FileChange
+from hutch.edit.file_operations import FileChange
 
 
 class ChangeObserver(Protocol):

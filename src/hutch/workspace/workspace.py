@@ -15,9 +15,9 @@ from typing import Any, ParamSpec, TypeVar
 import structlog
 
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.edit.apply import apply_patch, edit_file
+from hutch.edit.atomic_apply import apply_patch, edit_file
 from hutch.edit.edit_result import EditResult
-from hutch.edit.file_change import Announcement, FileChange, Move, Operation, Write
+from hutch.edit.file_operations import Announcement, FileChange, Move, Operation, Write
 from hutch.forge.host_git import Git
 from hutch.jail.interface import Jail
 from hutch.jail.policy import Policy

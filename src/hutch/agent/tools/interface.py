@@ -16,7 +16,7 @@ from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, Reposito
 from hutch.domain.event_author import acting
 from hutch.domain.image_header import ImageHeader
 from hutch.domain.redaction import Redactor
-from hutch.edit.file_change import FileChange
+from hutch.edit.file_operations import FileChange
 from hutch.jail.interface import Jail, StreamName
 from hutch.jail.shell.shared_shells import Shells
 from hutch.workspace.workspace import Workspace

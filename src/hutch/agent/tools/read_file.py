@@ -12,7 +12,7 @@ from hutch.agent.tools.interface import Arguments, Context, ImageResult, ToolRes
 from hutch.agent.tools.model_written_paths import existing
 from hutch.domain.image_header import MAX_SIDE, SUFFIXES, read_image_header
 from hutch.domain.redaction import mask_across
-from hutch.edit.file_text import split_lines, without_ending
+from hutch.edit.encoded_file_text import split_lines, without_ending
 from hutch.workspace.files.partial_read import Binary, Lines
 
 MAX_LINES = 1000

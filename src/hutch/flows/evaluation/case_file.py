@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.edit.apply import read_operations
+from hutch.edit.atomic_apply import read_operations
 from hutch.flows.evaluation.case import EvalCase
 
 MAX_BYTES = 256 * 1024 * 1024

@@ -14,7 +14,7 @@ from hutch.agent.repository_testing.test_results import Report
 from hutch.agent.repository_testing.test_run_in_jail import run_tests
 from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.edit.apply import read_operations
+from hutch.edit.atomic_apply import read_operations
 from hutch.flows.evaluation.case import EvalCase
 from hutch.jail.interface import Jail
 from hutch.workspace.workspace import Workspace

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.edit.file_change import Announcement, Delete, FileChange, Move, Operation, Write, WrittenFile
+from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write, WrittenFile
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.workspace.files.change_journal import Staging
 from hutch.workspace.files.change_steps import Step, display_path, make_stamp

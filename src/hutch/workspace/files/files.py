@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
-from hutch.edit.file_change import Announcement, Delete, FileChange, Move, Operation, Write
+from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.change_journal import Journal, Staging
 from hutch.workspace.files.change_planning import PendingChange, hash_file, locate, make_step, read_file

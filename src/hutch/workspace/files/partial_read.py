@@ -17,8 +17,8 @@ from itertools import islice
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.redaction import CUT_CONTEXT_CHARS
-from hutch.edit.encoding import decode
-from hutch.edit.file_text import Text, ending, split_lines
+from hutch.edit.encoded_file_text import Text, ending, split_lines
+from hutch.edit.encoding_detection import decode
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.workspace.files.change_planning import open_file
 from hutch.workspace.files.change_steps import display_path

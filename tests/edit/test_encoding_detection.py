@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.encoding import decode
+from hutch.edit.encoding_detection import decode
 
 FRENCH = "# Le café est très agréable\nx = 'été'\n"
 RUSSIAN = "# Привет, мир! Это проверка\nx = 'да'\n"

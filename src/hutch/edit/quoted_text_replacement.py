@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from hutch.edit.edit_spans import Replacement
-from hutch.edit.file_text import (
+from hutch.edit.encoded_file_text import (
     common_ending,
     ending,
     join_lines,
@@ -20,6 +19,7 @@ from hutch.edit.file_text import (
 )
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel, fold, line_key, occurrences, unfolded
 from hutch.edit.indent_shift import Shift, shift_between
+from hutch.edit.text_span_mapping import Replacement
 
 MAX_MATCHES = 1_000
 _MAX_COMPARED_PAIRS = 40_000  # a larger edit keeps only its common first and last lines

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hutch.edit.edit_spans import Replacement
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel
-from hutch.edit.replacement import find, find_at, fit, keep_punctuation, split_quote
+from hutch.edit.quoted_text_replacement import find, find_at, fit, keep_punctuation, split_quote
+from hutch.edit.text_span_mapping import Replacement
 
 
 def fitted(content: str, old: str, new: str) -> Replacement:

@@ -1,7 +1,6 @@
 """Excerpts and diffs of a change."""
 
-from hutch.edit.edit_spans import Replacement, apply_replacements, compose
-from hutch.edit.excerpt import (
+from hutch.edit.change_excerpt import (
     MAX_DIFF_LINES,
     Window,
     change_window,
@@ -10,6 +9,7 @@ from hutch.edit.excerpt import (
     numbered_excerpt,
     unified_diff,
 )
+from hutch.edit.text_span_mapping import Replacement, apply_replacements, compose
 
 
 def changed(content: str, *edits: tuple[str, str]) -> Window:

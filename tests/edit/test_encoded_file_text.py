@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.file_text import (
+from hutch.edit.encoded_file_text import (
     Text,
     common_ending,
     ending,

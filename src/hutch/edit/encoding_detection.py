@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.file_text import BOM, Text
+from hutch.edit.encoded_file_text import BOM, Text
 
 BOMS = (  # the longer first: UTF-32's mark begins with UTF-16's
     (b"\xff\xfe\x00\x00", "utf-32-le"),

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.edit.edit_spans import (
+from hutch.edit.encoded_file_text import split_lines
+from hutch.edit.text_span_mapping import (
     LineRange,
     Replacement,
     Span,
@@ -12,7 +13,6 @@ from hutch.edit.edit_spans import (
     line_ranges,
     position_after,
 )
-from hutch.edit.file_text import split_lines
 
 
 @st.composite
