@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hutch.dependencies.layers.layer_store import Layer, LayerStore
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
-from hutch.environment.layers.layer_store import Layer, LayerStore
 from hutch.flows import redelivery, sessions
 from hutch.flows.file_retention import DAY_MS, HOUR_MS
 from hutch.flows.prompt_to_pull_request import submit

@@ -110,7 +110,7 @@ LATE = {
     ("hutch.edit.encoding_detection", "charset_normalizer"): "only a file in an old encoding needs a guess",
     ("hutch.flows.password_hashing", "argon2"): "only who logs in has a password",
     ("hutch.flows.password_hashing", "argon2.exceptions"): "as above",
-    ("hutch.environment.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",
+    ("hutch.dependencies.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",
     **dict.fromkeys(
         ((f"hutch.sessions.documents.{name}", "pycrdt") for name in ("open_document", "shared_text")),
         "only a session with an open editor needs shared texts",

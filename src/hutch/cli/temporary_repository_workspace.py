@@ -18,9 +18,9 @@ from hutch.cli.dependency_setup_consent import accept_by_key, can_ask
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.new_session_request_body import expand_home
 from hutch.cli.user_terminal import OwnTerminal, known_type
+from hutch.dependencies.layers.layer_paths_and_variables import merged_environment, session_variables
+from hutch.dependencies.plan_description import describe_plan
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.environment.layers.layer_paths_and_variables import merged_environment, session_variables
-from hutch.environment.plan_description import describe_plan
 from hutch.flows.environments import Environments, Prepared
 from hutch.flows.os_user import system_user
 from hutch.forge.forge_selection import COMMAND_LINE

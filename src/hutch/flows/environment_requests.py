@@ -8,10 +8,10 @@ Layers of other owners do not exist for a caller. Owners of the installation see
 import asyncio
 from dataclasses import dataclass
 
+from hutch.dependencies.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.user import Caller
-from hutch.environment.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.flows.environments import Environments
 from hutch.flows.services import Services
 from hutch.flows.session_access import check_may_open

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
+from hutch.dependencies.layers.layer_paths_and_variables import merged_environment, session_variables
+from hutch.dependencies.layers.layer_store import LayerStore
 from hutch.domain.errors import NotFound
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
-from hutch.environment.layers.layer_paths_and_variables import merged_environment, session_variables
-from hutch.environment.layers.layer_store import LayerStore
 from hutch.flows.member_caps import MemberCaps, is_capped
 from hutch.flows.member_network_cap import parse_network_cap, session_network
 from hutch.flows.policies.binding_policies import Policies

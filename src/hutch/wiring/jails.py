@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hutch.environment.toolchains import find_toolchains, toolchain_variables
+from hutch.dependencies.host_toolchains import find_toolchains, toolchain_variables
 from hutch.jail.egress.egress_attempt import Report
 from hutch.jail.egress_startup import Outside
 from hutch.jail.jail_startup import Jailed

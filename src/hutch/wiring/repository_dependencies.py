@@ -1,7 +1,7 @@
 """Environments of repositories, built from the settings."""
 
-from hutch.environment.plan_builder import EnvironmentSettings
-from hutch.environment.toolchains import find_toolchains, toolchain_directories
+from hutch.dependencies.host_toolchains import find_toolchains, toolchain_directories
+from hutch.dependencies.plan_builder import EnvironmentSettings
 from hutch.flows.environments import Environments
 from hutch.settings import LoadedSettings
 from hutch.settings.package_index_variables import index_variables

@@ -19,9 +19,9 @@ from hutch.cli.temporary_repository_workspace import (
     run_shell,
     say,
 )
+from hutch.dependencies.layers.layer_store import BuildFailure, Layer, LayerUse
+from hutch.dependencies.plan_description import Row, describe_plan
 from hutch.domain.errors import BadRequest
-from hutch.environment.layers.layer_store import BuildFailure, Layer, LayerUse
-from hutch.environment.plan_description import Row, describe_plan
 from hutch.system.terminal_text import printable
 from hutch.wiring.repository_dependencies import environments_of
 
