@@ -24,7 +24,7 @@ from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Context, Tool, ToolResult
 from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.run_limits import DEFAULT_LIMITS
-from hutch.flows.run_execution.agent_work import begin, resume_run
+from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
 from tests.agent.run_setups import SetupOptions, entries, open_setup
 from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect

@@ -15,7 +15,7 @@ from bench.row import Row
 
 from hutch.dependencies.layers.layer_store import Layer
 from hutch.dependencies.plan_builder import EnvironmentSettings
-from hutch.flows.environments import Environments
+from hutch.flows.repository_dependencies import Environments
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace.preparation.builder import prepare

@@ -16,7 +16,7 @@ from typing import Any
 
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.events import CommandStarted, Event
-from hutch.flows.run_execution.agent_work import begin
+from hutch.flows.run_execution.agent_work_and_tests import begin
 from tests.agent.run_setups import SetupOptions, call, open_setup, replies
 
 TURNS = 5

@@ -15,7 +15,7 @@ from hutch.agent.run_setup import UserMessage
 from hutch.domain import events
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, from_json, to_json
-from hutch.flows.run_execution.agent_work import begin, resume_run
+from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request, Usage
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 from tests.deadline import DEADLINE_S

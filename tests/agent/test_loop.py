@@ -13,7 +13,7 @@ import pytest
 from hutch.agent.run_setup import UserMessage
 from hutch.domain import events
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
-from hutch.flows.run_execution.agent_work import begin, resume_run
+from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import Request
 from tests.agent.run_setups import (
     BROKEN,

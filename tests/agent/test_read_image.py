@@ -12,7 +12,7 @@ from hutch.agent.conversation import GONE, MAX_IMAGE_CHARS, Conversation
 from hutch.agent.tools.read_file import MAX_IMAGE_BYTES
 from hutch.domain.events import CallMade, ImageLoaded, ModelReplied, RunStarted, ToolReturned
 from hutch.domain.redaction import Redactor
-from hutch.flows.run_execution.agent_work import begin
+from hutch.flows.run_execution.agent_work_and_tests import begin
 from hutch.llm.interface import FromTool, Image
 from tests.agent.run_setups import SetupOptions, call, entries, open_setup, open_tool_env, replies
 from tests.domain.test_image_header import png

@@ -11,7 +11,7 @@ import pytest
 
 from hutch.agent.conversation import INTERRUPTED
 from hutch.domain.events import Entry, ModelReplied, RunEnded, ToolCalled, ToolReturned
-from hutch.flows.run_execution.agent_work import resume_run
+from hutch.flows.run_execution.agent_work_and_tests import resume_run
 from tests.agent.killed import REQUESTS, SESSION, TURNS
 from tests.agent.run_setups import entries, open_setup
 from tests.deadline import DEADLINE_S

@@ -18,7 +18,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import new_session_id
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
-from hutch.flows.run_execution.agent_work import begin, resume_run
+from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import FromModel, Request, Usage
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 

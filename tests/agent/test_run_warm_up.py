@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.flows.run_execution.agent_work import begin
+from hutch.flows.run_execution.agent_work_and_tests import begin
 from hutch.jail.running_jail import Jailed
 from hutch.llm.interface import Delta, Finish, Request, Text
 from tests.agent.run_setups import SetupOptions, open_setup

@@ -18,7 +18,7 @@ from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, StepReached
-from hutch.flows.run_execution.agent_work import begin, resume_run
+from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import Call
 from hutch.store.approval_rules import MAX_RULES
 from hutch.store.event_log import SqlLog

@@ -16,7 +16,7 @@ from hutch.agent.tools.run_toolbox import MAX_CHARS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_operations import FileChange
-from hutch.flows.run_execution.agent_work import begin
+from hutch.flows.run_execution.agent_work_and_tests import begin
 from tests.agent.run_setups import SetupOptions, call, entries, open_setup, open_tool_env, replies
 from tests.deadline import DEADLINE_S
 

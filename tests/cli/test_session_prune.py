@@ -8,7 +8,7 @@ import pytest
 
 from hutch import settings
 from hutch.cli import exit_codes
-from hutch.flows.file_retention import DAY_MS
+from hutch.flows.session_file_retention import DAY_MS
 from hutch.store.event_log import open_log
 from hutch.system.steady_clock import wall_ms
 from hutch.wiring.session_file_retention import retention_of

@@ -20,7 +20,7 @@ from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import session_option_changes, sessions
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.flows.session_option_changes import SessionChange
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta, SessionHost

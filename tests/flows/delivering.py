@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hutch.domain.change import Change
 from hutch.domain.starter_files import StarterFile
-from hutch.flows.delivery.proposal import Proposal, propose
+from hutch.flows.delivery.commit_proposal import Proposal, propose
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.host_git import Git
 from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy

@@ -12,8 +12,8 @@ from hutch.domain.events import Entry, Event, ToolCalled, ToolReturned
 from hutch.domain.ids import SessionId
 from hutch.domain.review import Remark
 from hutch.flows.reviews import reviewing_agent
+from hutch.flows.reviews.review_subject import Subject, parse_pull_url
 from hutch.flows.reviews.reviewing_agent import MAX_CHARS
-from hutch.flows.reviews.subject import Subject, parse_pull_url
 from tests.agent.run_setups import SetupOptions, open_setup
 
 pytestmark = pytest.mark.anyio

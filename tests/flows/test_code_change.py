@@ -13,7 +13,7 @@ from hutch.agent.run_setup import RunSetup
 from hutch.agent.tool_call_approval import Answer
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
-from hutch.flows.run_execution.agent_work import REOPENED, begin, resume_run
+from hutch.flows.run_execution.agent_work_and_tests import REOPENED, begin, resume_run
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 

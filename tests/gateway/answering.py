@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request, WebSocket
 from hutch.domain.redaction import Redactor
 from hutch.domain.user import User
 from hutch.flows.password_hashing import Passwords
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.caller_dependency import Admin, Reader, Writer
 from hutch.gateway.auth.request_filter import ALL_CHECKS, Check, RequestFilter

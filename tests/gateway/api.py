@@ -19,7 +19,7 @@ import uvicorn
 
 from hutch import settings
 from hutch.domain.user import Role, parse_scopes
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.app import make_app
 from hutch.gateway.context import Server
 from hutch.gateway.listener import listen

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, BrowserContext
 
-from hutch.flows.users import LOCAL
+from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login, oidc, users

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from hutch.flows.password_hashing import Passwords
-from hutch.flows.users import LOCAL, first_owner
+from hutch.flows.user_accounts import LOCAL, first_owner
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.rest import login
 from hutch.settings.server_sections import Server

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.domain.errors import Unauthenticated
 from hutch.domain.random_credentials import new_secret
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import CACHE_S
 from hutch.gateway.auth.cookies import csrf_token
 from hutch.store.browser_sessions import ABSOLUTE_MS, IDLE_MS

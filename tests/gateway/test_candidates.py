@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.domain.ids import new_run_id
 from hutch.domain.user import SHARE_SCOPES
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.app import add_routes
 from hutch.gateway.mcp.session_tools import TOOLS
 from hutch.gateway.openapi import describe

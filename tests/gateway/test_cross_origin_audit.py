@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.flows.users import Actor
+from hutch.flows.user_accounts import Actor
 from hutch.gateway.auth.cookies import csrf_token
 from hutch.gateway.auth.cross_origin_audit import MAX_ADDRESSES, MAX_ROWS_PER_MINUTE, OTHERS, RefusalAudit
 from hutch.store.audit import AuditEntry

@@ -12,7 +12,7 @@ from sqlalchemy import event
 from hutch.domain.change import Change
 from hutch.domain.ids import new_change_id, new_run_id
 from hutch.domain.session import QueuedRun
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.store.proposed_changes import changes
 from hutch.store.run_queue import add_run
 from tests.gateway.api import V1, Api, eventually

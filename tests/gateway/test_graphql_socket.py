@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hutch.domain.events import MessageSent
 from hutch.domain.ids import SessionId
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.graphql.session_list_watch import watch_of
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving

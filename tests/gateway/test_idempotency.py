@@ -9,7 +9,7 @@ import pytest
 from fastapi import Response
 from sqlalchemy import select, update
 
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.gateway.idempotency import MAX_BYTES, to_answer
 from hutch.store.idempotency_keys import IN_PROGRESS, NOT_STORED, RETENTION_MS, hash_key
 from hutch.store.schema import answered_requests

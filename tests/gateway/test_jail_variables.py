@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.known_secret_names import jail_secret
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.store.vault import Vault
 from tests.gateway.api import V1, Api, serving
 from tests.gateway.test_stream_terminal import share

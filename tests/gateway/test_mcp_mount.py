@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from tests.gateway.api import V1, Api, serving
 from tests.gateway.serving import LEGACY, MODERN, TIMEOUT_S, text_of
 

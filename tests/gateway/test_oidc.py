@@ -13,7 +13,7 @@ import pytest
 from starlette.responses import RedirectResponse, Response
 
 from hutch.domain.errors import BadRequest
-from hutch.flows.users import LOCAL
+from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login, oidc
 from hutch.settings.server_sections import Oidc

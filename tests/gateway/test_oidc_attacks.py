@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from hutch.domain.errors import Unavailable
-from hutch.flows.users import LOCAL
+from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.auth.oidc_provider import Provider
 from tests.deadline import DEADLINE_S
 from tests.gateway.oidc_provider import CLIENT, IdentityProvider, public

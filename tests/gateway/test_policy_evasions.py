@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from tests.gateway.api import V1, Api, cassette, eventually, serving
 from tests.gateway.graphs import refusal
 from tests.gateway.streaming import socket

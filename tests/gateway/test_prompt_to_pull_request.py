@@ -14,7 +14,7 @@ from sqlalchemy import event
 
 from hutch.domain.events import MessageSent
 from hutch.domain.ids import SessionId
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.rest.prompt_to_pull_request import CodeOut
 from hutch.gateway.stream.open_streams import Streams, streams_of
 from hutch.gateway.stream.stream_quota import stream_quota_of

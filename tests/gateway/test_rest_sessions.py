@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.ids import SessionId
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.gateway.rest.sessions import DeliveryOut
 from hutch.sessions.host import LocalHost
 from tests.forge.repositories import make_repository

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch import logs
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.store.vault import Vault
 from hutch.store.vault_redactor import VaultRedactor
 from tests.gateway.api import V1, Api, serving

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.ids import SessionId
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.jail.running_jail import Jailed
 from hutch.sessions.host import LocalHost
 from tests.gateway.api import V1, Api, cassette, eventually, serving

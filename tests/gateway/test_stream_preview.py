@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.stream.preview_headers import request_headers, response_headers
 from hutch.gateway.stream.preview_tokens import PreviewTokens
 from hutch.gateway.stream.uvicorn_protocols import TURN_BYTES

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.gateway.stream.open_streams import Streams, streams_of
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import Api, eventually, serving

@@ -9,7 +9,7 @@ import pytest
 
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.stream.open_streams import Streams, streams_of
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import sse

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.shared_terminal import RING_BYTES
 from tests.deadline import DEADLINE_S

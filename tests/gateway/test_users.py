@@ -9,7 +9,7 @@ import pytest
 
 from hutch.domain.ids import new_session_id
 from hutch.domain.session import Session
-from hutch.flows.users import LOCAL
+from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.rest import login, session_shares, tokens, users
 from hutch.store.sessions import add_session
 from tests.gateway.answering import Answering, answering, bearer

@@ -12,7 +12,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound, WorkWouldBeLost
 from hutch.domain.events import FileChanged
 from hutch.domain.session_events import InputProcessed
 from hutch.flows import sessions
-from hutch.flows.run_execution.agent_work import REOPENED
+from hutch.flows.run_execution.agent_work_and_tests import REOPENED
 from hutch.llm.interface import FromTool, FromUser
 from hutch.sessions import requests
 from hutch.sessions.rewind_point import effective_entries

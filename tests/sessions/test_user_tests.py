@@ -8,7 +8,7 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import RanTests, StartedTests
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
-from hutch.flows import sessions, test_runs
+from hutch.flows import sessions, user_test_runs
 from hutch.gateway.context import Server
 from hutch.sessions.requests import RunCommand, StartTests, StopWatchingTests, WriteFile
 from tests.sessions.hosting import owner, repository, serving, state, until
@@ -47,13 +47,13 @@ async def ran(server: Server, id: SessionId, after: int) -> RanTests:
 async def test_a_user_runs_tests_and_sees_them_compared(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         id, who = await session(server, tmp_path / "repo"), await owner(server)
-        run = await test_runs.start(server.services, who, id, StartTests(), wait_s=60)
+        run = await user_test_runs.start(server.services, who, id, StartTests(), wait_s=60)
         assert (run.state, run.by, run.failed, run.total) == ("failed", who.user.id, 1, 1)
         await server.host.call(id, WriteFile("adding.py", FIXED), by=who.user.id)
-        again = await test_runs.start(server.services, who, id, StartTests(failed=True), wait_s=60)
-        found = await test_runs.compare(server.services, who, id, again.id)
+        again = await user_test_runs.start(server.services, who, id, StartTests(failed=True), wait_s=60)
+        found = await user_test_runs.compare(server.services, who, id, again.id)
         assert found.fixed == [("unittest", "test_adding.Adding.test_add")]
-        assert [each.id for each in await test_runs.page(server.services, who, id)] == [again.id, run.id]
+        assert [each.id for each in await user_test_runs.page(server.services, who, id)] == [again.id, run.id]
 
 
 async def test_a_watched_run_is_repeated_after_changes_of_others_only(tmp_path: Path) -> None:
@@ -98,4 +98,4 @@ async def test_parking_ends_a_test_run_and_records_it(tmp_path: Path) -> None:
             await server.host.call(id, StartTests(), by=who.user.id)
         await server.host.close(id, reason="asked")
         assert (await ran(server, id, before)).cancelled
-        assert (await test_runs.get(server.services, who, id, run)).state == "cancelled"
+        assert (await user_test_runs.get(server.services, who, id, run)).state == "cancelled"

@@ -24,7 +24,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.changed_content import read_content
+from hutch.flows.recorded_change_content import read_content
 from hutch.gateway.context import Server
 from hutch.sessions import requests
 from hutch.sessions.interface import Viewer

@@ -11,7 +11,7 @@ from hutch.agent.tool_call_approval import Answer
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.domain.events import ApprovalRequested
-from hutch.flows.run_execution.agent_work import begin
+from hutch.flows.run_execution.agent_work_and_tests import begin
 from hutch.llm.interface import FromTool, Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 

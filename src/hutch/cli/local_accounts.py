@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.wiring.user_accounts import accounts
 
 

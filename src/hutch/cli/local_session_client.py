@@ -19,7 +19,7 @@ from hutch.domain.inputs import parse_input
 from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.flows import changed_content, redelivery, run_resumption, session_option_changes, sessions
+from hutch.flows import recorded_change_content, redelivery, run_resumption, session_option_changes, sessions
 from hutch.flows.run_lookup import find_run_id
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
@@ -130,11 +130,11 @@ class LocalSessions:
 
     async def changed_content(self, session_id: str, seq: int, version: Version) -> bytes:
         services, caller = self.local.services, self.local.caller
-        return await changed_content.read_content(services, caller, session_id, seq, version)
+        return await recorded_change_content.read_content(services, caller, session_id, seq, version)
 
     async def changed_diff(self, session_id: str, seq: int) -> dict[str, Any]:
         services, caller = self.local.services, self.local.caller
-        found = await changed_content.read_diff(services, caller, session_id, seq)
+        found = await recorded_change_content.read_diff(services, caller, session_id, seq)
         return {"patch": found.patch.decode(errors="replace"), "cut": found.cut}
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:

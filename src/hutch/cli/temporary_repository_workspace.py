@@ -21,8 +21,8 @@ from hutch.cli.user_terminal import OwnTerminal, known_type
 from hutch.dependencies.layers.layer_paths_and_variables import merged_environment, session_variables
 from hutch.dependencies.plan_description import describe_plan
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.flows.environments import Environments, Prepared
 from hutch.flows.os_user import system_user
+from hutch.flows.repository_dependencies import Environments, Prepared
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.repo_url import from_path
 from hutch.jail.shared_terminal import open_terminal

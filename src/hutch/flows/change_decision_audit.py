@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hutch.domain.change import Change
 from hutch.domain.errors import Denied
-from hutch.flows.users import LOCAL, Actor
+from hutch.flows.user_accounts import LOCAL, Actor
 from hutch.store.audit import Audit
 from hutch.store.table_access import Rows
 

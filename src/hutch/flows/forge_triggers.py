@@ -25,10 +25,10 @@ from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
 from hutch.flows import sessions
-from hutch.flows.forge_prompt_text import Progress, marker, prompt
+from hutch.flows.flow_services import Services
+from hutch.flows.forge_prompt_and_progress_comment import Progress, marker, prompt
 from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.run_lookup import read_log
-from hutch.flows.services import Services
 from hutch.forge.github_repository import GitHub
 from hutch.forge.github_types import Posted
 from hutch.forge.interface import SETTLE_DELAY_S

@@ -22,7 +22,7 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Delivery, QueuedRun, Session
 from hutch.flows.os_user import system_user
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shared_shells import Shells

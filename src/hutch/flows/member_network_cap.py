@@ -13,7 +13,7 @@ import structlog
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
-from hutch.flows.policies.binding_policies import Policies
+from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.egress import AllowList, parse_allow_list
 from hutch.store.table_access import Rows
 from hutch.store.users import Users

@@ -14,8 +14,8 @@ from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
+from hutch.flows.flow_services import Services
 from hutch.flows.personas import find_persona
-from hutch.flows.services import Services
 from hutch.llm.model_name import parse_model_name
 from hutch.store.preferences import StoredPreferences
 

@@ -11,7 +11,7 @@ from hutch.domain.one_line_text_check import check_line, echo
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.store.run_queue import Runs
 from hutch.store.session_opening import OpenedSession
 from hutch.store.table_access import ExtraWrite

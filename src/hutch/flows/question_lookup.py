@@ -8,7 +8,7 @@ from hutch.domain.log_entry_audience import Reader, filter_entry
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.store.sessions import Sessions
 
 Question = ApprovalRequested | QuestionAsked

@@ -15,8 +15,8 @@ from hutch.domain.ids import SessionId
 from hutch.domain.run_events import SUSPECTED_SECRET
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
+from hutch.flows.flow_services import Services
 from hutch.flows.run_lookup import read_log
-from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, run
 from hutch.sessions.rewind_point import effective_entries
 from hutch.sessions.waiting_run_cancellation import DELIVERED

@@ -12,8 +12,8 @@ from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
-from hutch.flows.member_caps import is_capped
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
+from hutch.flows.member_session_caps import is_capped
 from hutch.flows.session_validation import check_limits, check_request
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions

@@ -15,10 +15,10 @@ from hutch.dependencies.layers.layer_store import LayerStore
 from hutch.domain.errors import NotFound
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
-from hutch.flows.member_caps import MemberCaps, is_capped
+from hutch.flows.command_limits_and_sources import EffectiveLimit, LimitSources, capped_resources
 from hutch.flows.member_network_cap import parse_network_cap, session_network
-from hutch.flows.policies.binding_policies import Policies
-from hutch.flows.resource_limits import EffectiveLimit, LimitSources, capped_resources
+from hutch.flows.member_session_caps import MemberCaps, is_capped
+from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.policy import Policy
 from hutch.sessions.jail_policy_change import adjust_jail
 from hutch.sessions.sandbox import Sandbox

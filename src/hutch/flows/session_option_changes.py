@@ -19,9 +19,9 @@ from hutch.domain.one_line_text_check import check_line
 from hutch.domain.run_limits import NO_LIMITS
 from hutch.domain.session import NewSession, Session
 from hutch.domain.user import Caller
-from hutch.flows.member_caps import is_capped
+from hutch.flows.flow_services import Services
+from hutch.flows.member_session_caps import is_capped
 from hutch.flows.personas import find_persona
-from hutch.flows.services import Services
 from hutch.flows.session_validation import PERSONA_NAME, check_limits, is_script
 from hutch.flows.sessions import allowed
 from hutch.sessions.requests import ReadFile

@@ -9,7 +9,7 @@ from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.inputs import End
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.flows.sessions import allowed, give
 from hutch.store.session_removal import PendingRemoval, PendingRemovals, remove_session
 from hutch.store.sessions import Sessions

@@ -20,8 +20,8 @@ from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.session import NewSession, Session
 from hutch.domain.starter_files import StarterFiles, check_starter_files
 from hutch.domain.user import Caller
+from hutch.flows.flow_services import Services
 from hutch.flows.personas import find_persona
-from hutch.flows.services import Services
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.egress import check_reachable
 from hutch.jail.limits.enforcement import can_limit_cpus

@@ -34,15 +34,15 @@ from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace_id import trace_id
 from hutch.domain.user import Caller, ShareScope
-from hutch.flows.conversation_copy import copy_conversation
-from hutch.flows.member_caps import is_capped
+from hutch.flows.command_limits_and_sources import EffectiveLimit
+from hutch.flows.flow_services import Services
+from hutch.flows.forked_conversation_copy import copy_conversation
+from hutch.flows.member_session_caps import is_capped
 from hutch.flows.preferences import with_preferences
 from hutch.flows.question_lookup import check_may_approve, find_question
-from hutch.flows.requested_session import check_lines, make_session
-from hutch.flows.resource_limits import EffectiveLimit
 from hutch.flows.run_lookup import read_log
-from hutch.flows.services import Services
 from hutch.flows.session_access import Action, check, check_may_open, check_scope, no_session, reader
+from hutch.flows.session_from_request import check_lines, make_session
 from hutch.flows.session_validation import check_request, fork_network, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import CheckUndo, ListSnapshots, SnapshotForFork

@@ -18,10 +18,10 @@ from hutch.domain.events import Event
 from hutch.domain.ids import SessionId
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.user import Caller, User, scopes_of
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.flows.session_option_changes import apply_caps
 from hutch.flows.session_removal import remove
-from hutch.flows.users import Accounts, Actor
+from hutch.flows.user_accounts import Accounts, Actor
 from hutch.store.user_erasures import Mentions, UserErasure, UserErasures
 
 REASON = "a user was erased"

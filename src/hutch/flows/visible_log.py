@@ -15,7 +15,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry, filter_entry
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.flows.sessions import allowed, reader_of
 from hutch.store.event_log_interface import SearchResult
 from hutch.store.table_access import Rows

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.flows.file_retention import remove_files
+from hutch.flows.session_file_retention import remove_files
 from hutch.store.event_log import SqlLog
 from hutch.store.session_expiry import IDLE_STATES
 from hutch.store.sessions import Sessions

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from hutch.flows.session_option_changes import apply_caps
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.gateway import health, metrics, openapi, trace_collector_export, web_app
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.authenticator import Authenticator

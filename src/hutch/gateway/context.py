@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from hutch.domain.redaction import Redactor
 from hutch.flows.change_context import ChangeContext
+from hutch.flows.flow_services import Services
 from hutch.flows.forge_triggers import Triggers
 from hutch.flows.model_list import UsableModels
-from hutch.flows.services import Services
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
 from hutch.store.database_file_loss_check import DatabaseFiles

@@ -14,7 +14,7 @@ import structlog
 from hutch.domain.errors import HutchError
 from hutch.domain.user import scopes_of
 from hutch.flows.os_user import system_user
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.settings import Paths
 from hutch.system.atomic_file import write_private
 from hutch.system.running_server_discovery import local_token

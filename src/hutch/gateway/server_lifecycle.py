@@ -25,7 +25,7 @@ import uvicorn
 
 from hutch.domain.errors import BadRequest, DataGone, HutchError
 from hutch.flows.os_user import system_user
-from hutch.flows.users import Accounts, first_owner
+from hutch.flows.user_accounts import Accounts, first_owner
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
 from hutch.gateway.context import OpenServer, Server

@@ -4,7 +4,7 @@ from functools import partial
 
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.flows.change_context import ChangeContext
-from hutch.flows.delivery.driver import DeliveryContext
+from hutch.flows.delivery.delivery_steps import DeliveryContext
 from hutch.flows.delivery.scratch_sandbox import ScratchSandboxes
 from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog

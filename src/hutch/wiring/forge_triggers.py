@@ -1,7 +1,7 @@
 """The triggers: process requests that arrive from a forge."""
 
+from hutch.flows.flow_services import Services
 from hutch.flows.forge_triggers import TriggerOptions, Triggers
-from hutch.flows.services import Services
 from hutch.settings import LoadedSettings
 from hutch.wiring.forges import forges_of
 from hutch.wiring.models_and_secrets import secrets_of

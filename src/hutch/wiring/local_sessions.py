@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from hutch.domain.user import Caller, scopes_of
+from hutch.flows.flow_services import Services
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.os_user import system_user
-from hutch.flows.services import Services
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.sessions.host import LocalHost
 from hutch.settings import LoadedSettings

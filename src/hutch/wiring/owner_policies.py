@@ -1,6 +1,6 @@
 """The policies of owners, from the settings and the database."""
 
-from hutch.flows.policies.binding_policies import Policies
+from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.policies.policy import parse_entries
 from hutch.settings import LoadedSettings
 from hutch.store.table_access import Rows

@@ -2,7 +2,7 @@
 
 from hutch.dependencies.host_toolchains import find_toolchains, toolchain_directories
 from hutch.dependencies.plan_builder import EnvironmentSettings
-from hutch.flows.environments import Environments
+from hutch.flows.repository_dependencies import Environments
 from hutch.settings import LoadedSettings
 from hutch.settings.package_index_variables import index_variables
 from hutch.wiring.allowed_repositories import own_directories

@@ -1,6 +1,6 @@
 """The retention of session files, from the settings."""
 
-from hutch.flows.file_retention import Keep, Retention
+from hutch.flows.session_file_retention import Keep, Retention
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
 from hutch.wiring.repository_dependencies import environments_of

@@ -10,13 +10,13 @@ import structlog
 from hutch.agent.session_recorder import Recorder
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
+from hutch.flows.flow_services import Services
 from hutch.flows.personas import RunPersonas, find_persona
-from hutch.flows.policies.binding_policies import Policies
+from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.policies.user_action_check import RequestGuard
-from hutch.flows.run_execution.performer import Performer
-from hutch.flows.run_execution.setup_builder import RunDefaults
+from hutch.flows.run_execution.run_performer import Performer
+from hutch.flows.run_execution.run_setup_builder import RunDefaults
 from hutch.flows.run_execution.workspace_preparation import Preparer
-from hutch.flows.services import Services
 from hutch.flows.session_network_and_limits import SessionLimits
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.settings import Paths
 from hutch.wiring.event_log import event_log
 

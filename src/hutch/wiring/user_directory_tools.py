@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from hutch.flows.external_directory_tools import DirectoryTools
+from hutch.flows.user_directory_tools import DirectoryTools
 from hutch.jail.egress.egress_attempt import Report
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed

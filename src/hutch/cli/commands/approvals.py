@@ -14,7 +14,7 @@ from hutch.agent.tool_call_rules import Rule
 from hutch.domain.errors import BadRequest
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.os_user import system_user
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.system.terminal_text import printable
 from hutch.wiring.event_log import event_log
 

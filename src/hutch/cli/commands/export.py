@@ -20,7 +20,7 @@ from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import WHOLE
-from hutch.flows.log_export import json_lines
+from hutch.flows.json_lines_log_export import json_lines
 from hutch.store.event_log import SqlLog
 from hutch.store.record_export import export_record
 from hutch.store.terminal_export import export_terminal, find_terminal

@@ -24,8 +24,8 @@ from hutch.domain.no_model_messages import BY_FIELD, no_model_message, no_model_
 from hutch.domain.review import Remark, Review
 from hutch.domain.run_limits import RunLimits
 from hutch.flows.reviews import reviewing_agent
-from hutch.flows.reviews.publication import find_existing_review
-from hutch.flows.reviews.subject import find_change_at, find_subject
+from hutch.flows.reviews.agent_review_publication import find_existing_review
+from hutch.flows.reviews.review_subject import find_change_at, find_subject
 from hutch.flows.run_lookup import read_log
 from hutch.store.comments_and_reviews import Reviews
 from hutch.system.terminal_text import visible

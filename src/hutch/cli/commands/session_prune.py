@@ -11,8 +11,8 @@ from hutch.cli.render.byte_size import byte_size
 from hutch.system.terminal_text import visible
 
 if TYPE_CHECKING:
-    from hutch.flows.file_retention import Gone
-    from hutch.flows.retained_size_limit import Excess
+    from hutch.flows.idle_session_disk_limit import Excess
+    from hutch.flows.session_file_retention import Gone
 
 
 def prune_command(

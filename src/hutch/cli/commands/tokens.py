@@ -19,7 +19,7 @@ from hutch.cli.server_requests import Local, ask, every, names_of_users
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.user import parse_scopes, scopes_of
 from hutch.flows.os_user import system_user
-from hutch.flows.users import LOCAL, TOKEN_DAYS, Accounts
+from hutch.flows.user_accounts import LOCAL, TOKEN_DAYS, Accounts
 from hutch.store.tokens import Token
 
 app = typer.Typer(help="Create and revoke API tokens.", no_args_is_help=True, add_completion=False)

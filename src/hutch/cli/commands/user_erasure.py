@@ -12,7 +12,7 @@ from hutch.cli.server_requests import Json
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.user import name_key
 from hutch.flows import user_erasure
-from hutch.flows.users import LOCAL, Accounts
+from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.store.user_erasures import Mentions
 from hutch.system.terminal_text import visible
 from hutch.wiring.local_sessions import Local

@@ -19,7 +19,7 @@ from hutch.cli.server_requests import Local, ask, every
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import ROLES, SHARE_SCOPES, ShareRole, ShareScope, User, parse_role
 from hutch.flows.os_user import system_user
-from hutch.flows.users import LOCAL, LOGIN_LINK_S, MAX_INVITE_S, Accounts
+from hutch.flows.user_accounts import LOCAL, LOGIN_LINK_S, MAX_INVITE_S, Accounts
 
 app = typer.Typer(help="Manage users.", no_args_is_help=True, add_completion=False)
 

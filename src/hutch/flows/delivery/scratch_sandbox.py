@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hutch.agent.tools.interface import Context
 from hutch.domain.session import Session
-from hutch.flows.policies.binding_policies import Policies
+from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.policy import Policy
 from hutch.sessions.sandbox import Sandbox
 from hutch.workspace.workspace import Workspace

@@ -24,9 +24,9 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.grading import CaseTests, Grade, choose_runner, grade
+from hutch.flows.flow_services import Services
 from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.run_lookup import read_log
-from hutch.flows.services import Services
 from hutch.jail.interface import Jail
 from hutch.sessions.host import LocalHost
 from hutch.sessions.interface import Delta

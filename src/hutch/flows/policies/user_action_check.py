@@ -21,7 +21,7 @@ from hutch.agent.tools.interface import Arguments
 from hutch.domain.errors import Denied, HutchError
 from hutch.domain.session import Session
 from hutch.domain.user import ShareScope
-from hutch.flows.policies.binding_policies import Policies, may_answer_as, refusal
+from hutch.flows.policies.applicable_policies import Policies, may_answer_as, refusal
 from hutch.flows.session_access import check_scope
 from hutch.sessions import requests
 from hutch.sessions.file_tools_for_users import parse_arguments

@@ -13,8 +13,8 @@ from hutch.domain.no_model_messages import BY_FIELD, is_offline_script, no_model
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import reviewing_agent
-from hutch.flows.reviews.publication import finish_despite_cancel, given, keep
-from hutch.flows.reviews.subject import Subject, find_subject
+from hutch.flows.reviews.agent_review_publication import finish_despite_cancel, given, keep
+from hutch.flows.reviews.review_subject import Subject, find_subject
 from hutch.forge.interface import SETTLE_DELAY_S
 from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.live_session import LiveSession

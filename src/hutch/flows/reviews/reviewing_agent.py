@@ -29,10 +29,10 @@ from hutch.domain.session import Delivery, NewSession, Session
 from hutch.domain.user import Caller
 from hutch.domain.whole_word_truncation import first_words
 from hutch.flows import sessions
-from hutch.flows.reviews.subject import Subject
+from hutch.flows.flow_services import Services
+from hutch.flows.reviews.review_subject import Subject
 from hutch.flows.reviews.user_reviews import make_comment
 from hutch.flows.run_log_reader import read_run_history
-from hutch.flows.services import Services
 from hutch.store.session_opening import OpenedSession
 from hutch.store.table_access import ExtraWrite
 from hutch.system.steady_clock import wall_ms

@@ -16,7 +16,7 @@ import structlog
 from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated
 from hutch.domain.random_credentials import TOKEN, hash_of, is_equal
 from hutch.domain.user import Caller, scopes_of
-from hutch.flows.users import Accounts, Actor
+from hutch.flows.user_accounts import Accounts, Actor
 from hutch.gateway.auth.candidate_role_access import check_path
 from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
 from hutch.gateway.auth.cross_origin_audit import RefusalAudit

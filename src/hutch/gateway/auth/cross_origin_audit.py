@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from hutch.flows.users import Actor
+from hutch.flows.user_accounts import Actor
 
 MAX_ROWS_PER_MINUTE = 5  # of one address, in a minute
 WINDOW_S = 60.0

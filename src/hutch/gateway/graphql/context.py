@@ -12,7 +12,7 @@ from hutch.domain.change import Change
 from hutch.domain.errors import Denied
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import Caller, User
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.gateway.context import Server
 from hutch.store.session_bulk_queries import BulkQueries
 from hutch.store.shares import Share

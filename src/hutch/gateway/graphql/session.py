@@ -7,7 +7,7 @@ import strawberry
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.relative_path import parse_path
-from hutch.flows import test_runs
+from hutch.flows import user_test_runs
 from hutch.flows.session_access import may
 from hutch.flows.sessions import Shown, effective_limits, may_write
 from hutch.flows.visible_log import Search, read_page, search_events
@@ -116,7 +116,7 @@ class Session:
     @strawberry.field(description="The newest test runs, of users and of the agent.")
     async def test_runs(self, info: Info, first: First = 20) -> list[TestRun]:
         context, session = info.context, self.shown.session
-        found = await test_runs.page(context.services, context.caller, session.id, limit=within(first))
+        found = await user_test_runs.page(context.services, context.caller, session.id, limit=within(first))
         return [TestRun.of(each) for each in found]
 
     @strawberry.field(description="The newest changes that were proposed in it.")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hutch.agent.repository_testing.test_selection import MAX_CHARS, MAX_SELECTED
-from hutch.flows import test_runs
+from hutch.flows import user_test_runs
 from hutch.gateway.mcp.session_call import Call, SessionArguments, SessionTool
 from hutch.gateway.rest.tests import CaseOut, TestRunOut
 from hutch.jail.policy import MAX_TIMEOUT_S
@@ -38,7 +38,7 @@ class TestResultOut(TestRunOut):
 async def run_tests(call: Call, args: RunTestsArguments) -> Any:
     wanted = StartTests(tuple(args.files), tuple(args.tests), args.failed, args.timeout_s)
     services = call.server.services
-    run = await test_runs.start(services, call.caller, args.session_id, wanted, wait_s=args.wait_s)
+    run = await user_test_runs.start(services, call.caller, args.session_id, wanted, wait_s=args.wait_s)
     return await _result(call, args.session_id, run.id)
 
 
@@ -48,8 +48,8 @@ async def read_tests(call: Call, args: ReadTestsArguments) -> Any:
 
 async def _result(call: Call, session_id: str, id: str) -> dict[str, Any]:
     services = call.server.services
-    run = await test_runs.get(services, call.caller, session_id, id)
-    found = await test_runs.cases(
+    run = await user_test_runs.get(services, call.caller, session_id, id)
+    found = await user_test_runs.cases(
         services, call.caller, session_id, run.id, outcomes=("failed",), limit=MAX_FAILURES
     )
     names = [name for name in CaseOut.model_fields if name != "number"]

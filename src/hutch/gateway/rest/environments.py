@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.dependencies.layers.layer_store import Layer, LayerUse
 from hutch.domain.dependency_plan import SetupStep
-from hutch.flows import environment_requests as flow
+from hutch.flows import user_dependency_requests as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import In, Out, Page, answer, fields_from, page

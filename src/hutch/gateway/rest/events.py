@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain.errors import BadRequest
 from hutch.domain.event_query import MAX_TEXT_CHARS, MAX_VALUES
 from hutch.domain.log_entry_audience import entry_json
-from hutch.flows.changed_content import Version, read_content, read_diff
+from hutch.flows.recorded_change_content import Version, read_content, read_diff
 from hutch.flows.visible_log import Search, read_page, read_page_before, search_events
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import MAX_ITEMS, MAX_SIZE, Out, page

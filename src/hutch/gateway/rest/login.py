@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.user import SCOPES, Caller, Scope, User
-from hutch.flows.users import LOGIN_LINK_S
+from hutch.flows.user_accounts import LOGIN_LINK_S
 from hutch.gateway.auth.browser_session_start import log_in
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader
 from hutch.gateway.auth.cookies import clear_cookie, csrf_token

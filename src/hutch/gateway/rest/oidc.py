@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse
 
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.user import Role, User
-from hutch.flows.users import Actor
+from hutch.flows.user_accounts import Actor
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.browser_session_start import base_url, log_in
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep

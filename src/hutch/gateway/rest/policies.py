@@ -8,8 +8,8 @@ from pydantic import Field
 
 from hutch.domain.user import Role
 from hutch.flows.personas import find_persona
-from hutch.flows.policies.explanation import Consideration, Explanation, explain
 from hutch.flows.policies.policy import PolicyEntry, entry_json
+from hutch.flows.policies.policy_explanation import Consideration, Explanation, explain
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep
 from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.flows.model_keys import MAX_KEY_CHARS, delete_key, list_keys, set_key
 from hutch.flows.preferences import (
     MAX_EDITOR_CHARS,
     Preferences,
@@ -13,6 +12,7 @@ from hutch.flows.preferences import (
     change_preferences,
     read_preferences,
 )
+from hutch.flows.user_model_keys import MAX_KEY_CHARS, delete_key, list_keys, set_key
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.responses import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import router, server_of

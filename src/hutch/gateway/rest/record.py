@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 from starlette.background import BackgroundTask
 
-from hutch.flows.log_export import json_lines
+from hutch.flows.json_lines_log_export import json_lines
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Out, answer

@@ -13,11 +13,11 @@ from hutch.domain.user import Caller
 from hutch.flows import visible_changes
 from hutch.flows.change_decision_audit import Decider
 from hutch.flows.reviews import reviewing_agent, user_reviews
-from hutch.flows.reviews.publication import first_of
-from hutch.flows.reviews.subject import find_change_at, find_subject
+from hutch.flows.reviews.agent_review_publication import first_of
+from hutch.flows.reviews.review_subject import find_change_at, find_subject
 from hutch.flows.session_access import check_may_open
 from hutch.flows.sessions import allowed
-from hutch.flows.users import Actor
+from hutch.flows.user_accounts import Actor
 from hutch.forge.interface import Attempt
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.context import Server

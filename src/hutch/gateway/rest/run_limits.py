@@ -3,7 +3,7 @@
 from pydantic import Field, create_model
 
 from hutch.domain.command_resource_limits import FRACTIONAL, RANGES, Resources
-from hutch.flows.resource_limits import EffectiveLimit
+from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.gateway.responses import MAX_SIZE, In, Out, fields_from
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.flows import secrets
-from hutch.flows.secrets import Secret
+from hutch.flows import installation_and_user_secrets
+from hutch.flows.installation_and_user_secrets import Secret
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader, Writer
 from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of
@@ -42,7 +42,7 @@ class SecretIn(In):
 @routes.get("/secrets", response_model=Page[SecretOut])
 async def list_secrets(request: Request, caller: Admin) -> Response:
     """The secrets of the installation and of its users: names, sources and uses. For owners."""
-    return _listed(request, await secrets.list_secrets(server_of(request).services))
+    return _listed(request, await installation_and_user_secrets.list_secrets(server_of(request).services))
 
 
 @routes.put("/secrets/{name}", response_model=SecretOut)
@@ -50,7 +50,7 @@ async def set_secret(
     name: Name, body: SecretIn, request: Request, caller: Admin, authenticator: AuthenticatorDep
 ) -> Response:
     """Store a secret, encrypted; an earlier value is replaced. It is used from the next request on."""
-    found = await secrets.set_secret(server_of(request).services, name, body.value)
+    found = await installation_and_user_secrets.set_secret(server_of(request).services, name, body.value)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "secret.set", found.name)
     return answer(asdict(found))
 
@@ -60,7 +60,7 @@ async def delete_secret(
     name: Name, request: Request, caller: Admin, authenticator: AuthenticatorDep
 ) -> Response:
     """Delete a secret. Sessions whose jails get it cannot be opened again."""
-    await secrets.delete_secret(server_of(request).services, name)
+    await installation_and_user_secrets.delete_secret(server_of(request).services, name)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "secret.deleted", name)
     return Response(status_code=204)
 
@@ -68,7 +68,7 @@ async def delete_secret(
 @routes.get("/users/me/secrets", response_model=Page[SecretOut])
 async def list_own_secrets(request: Request, caller: Reader) -> Response:
     """Your own secrets for the jails of your sessions."""
-    return _listed(request, await secrets.list_own(server_of(request).services, caller))
+    return _listed(request, await installation_and_user_secrets.list_own(server_of(request).services, caller))
 
 
 @routes.put("/users/me/secrets/{variable}", response_model=SecretOut)
@@ -76,7 +76,9 @@ async def set_own_secret(
     variable: Variable, body: SecretIn, request: Request, caller: Writer, authenticator: AuthenticatorDep
 ) -> Response:
     """Store a secret of your own. The jail of a session of yours gets it if the session names it."""
-    found = await secrets.set_own(server_of(request).services, caller, variable, body.value)
+    found = await installation_and_user_secrets.set_own(
+        server_of(request).services, caller, variable, body.value
+    )
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "secret.set", found.name)
     return answer(asdict(found))
 
@@ -86,7 +88,7 @@ async def delete_own_secret(
     variable: Variable, request: Request, caller: Writer, authenticator: AuthenticatorDep
 ) -> Response:
     """Delete a secret of your own."""
-    name = await secrets.delete_own(server_of(request).services, caller, variable)
+    name = await installation_and_user_secrets.delete_own(server_of(request).services, caller, variable)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "secret.deleted", name)
     return Response(status_code=204)
 

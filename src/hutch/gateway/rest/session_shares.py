@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.flows.session_sharing import access_of, share, shares_of, unshare
-from hutch.flows.users import Accounts
+from hutch.flows.user_accounts import Accounts
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.responses import MAX_SIZE, In, Out, fields_from
 from hutch.gateway.rest.base_route import router

@@ -17,8 +17,8 @@ from hutch.domain.session import Delivery, NewSession, QueuedRun, Session, Sessi
 from hutch.domain.user import Caller
 from hutch.flows import session_removal
 from hutch.flows import sessions as flow
-from hutch.flows.resource_limits import EffectiveLimit
-from hutch.flows.services import Services
+from hutch.flows.command_limits_and_sources import EffectiveLimit
+from hutch.flows.flow_services import Services
 from hutch.flows.session_access import Action
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer

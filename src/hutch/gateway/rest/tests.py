@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.agent.repository_testing.test_selection import MAX_CHARS, MAX_SELECTED
 from hutch.domain.recorded_test_runs import CaseKey, Comparison, PastOutcome, RecordedCase, RecordedRun
-from hutch.flows import test_runs as flow
+from hutch.flows import user_test_runs as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import (

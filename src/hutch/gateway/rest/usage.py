@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from pydantic import BeforeValidator, Field
 
-from hutch.flows import usage as flow
+from hutch.flows import usage_report as flow
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Limit, NumberCursor, Out, Page, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of

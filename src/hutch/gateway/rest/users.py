@@ -7,8 +7,8 @@ from pydantic import Field
 
 from hutch.domain.user import MAX_NAME_CHARS, SHARE_SCOPES, Role, ShareRole, ShareScope, parse_name
 from hutch.flows import user_erasure
+from hutch.flows.user_accounts import MAX_INVITE_S
 from hutch.flows.user_erasure import Erased, ErasurePlan
-from hutch.flows.users import MAX_INVITE_S
 from hutch.gateway.auth.browser_session_start import base_url, log_in
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged

@@ -12,7 +12,7 @@ from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.gateway.responses import to_json
 from hutch.gateway.stream.event_frames import HEARTBEAT, parse_position, sse_opening
 from hutch.gateway.stream.open_streams import (

@@ -12,7 +12,7 @@ from hutch.domain.events import ErasedEvent, WithheldEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.domain.session import QueuedRun
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.sessions.interface import Delta, Update
 from hutch.store.run_queue import Runs
 

@@ -4,7 +4,7 @@ import pytest
 
 from hutch.domain.events import Entry, Event, RunStarted, SessionOpened, SessionParked, SessionWoken
 from hutch.domain.ids import SessionId
-from hutch.flows.run_execution.performer import woken_since
+from hutch.flows.run_execution.run_performer import woken_since
 
 STARTED = RunStarted(run_id="run_1", prompt="", persona="", model="")
 OPENED, PARKED, WOKEN = SessionOpened(), SessionParked(), SessionWoken()

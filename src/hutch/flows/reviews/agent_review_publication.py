@@ -12,7 +12,7 @@ from hutch.domain.events import ReviewSubmitted
 from hutch.domain.review import Remark, Review
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import reviewing_agent
-from hutch.flows.reviews.subject import Subject, pull_request
+from hutch.flows.reviews.review_subject import Subject, pull_request
 from hutch.forge.interface import SETTLE_DELAY_S, Statement
 from hutch.store.comments_and_reviews import Reviews
 from hutch.system.background_tasks import cancel_and_wait

@@ -28,7 +28,7 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.flows import redelivery
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.baseline_tests import compare_with_base
-from hutch.flows.delivery.proposal import Proposal, propose
+from hutch.flows.delivery.commit_proposal import Proposal, propose
 from hutch.flows.delivery.scratch_sandbox import ScratchSandboxes
 from hutch.flows.delivery.secret_search import FoundSecret, SecretSearch, describe_secrets, search_work
 from hutch.flows.pull_request_text import About, describe_tests, pull_text, ran_before

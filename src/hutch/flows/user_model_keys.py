@@ -8,7 +8,7 @@ from hutch.domain.events import Entry, RunQueued, RunResumed, SessionResumed
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.llm.model_name import KEY_NAMES
 from hutch.store.table_access import Rows
 from hutch.store.webhook_inbox import is_from_forge

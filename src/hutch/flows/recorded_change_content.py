@@ -15,8 +15,8 @@ from hutch.domain.events import FileChanged, FilesChanged, SessionPrepared
 from hutch.domain.session import Session
 from hutch.domain.session_events import UndoEvent
 from hutch.domain.user import Caller
+from hutch.flows.flow_services import Services
 from hutch.flows.in_place_sessions import workspace_number
-from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, may_write
 from hutch.flows.visible_log import read_page
 from hutch.sessions.requests import Diff, ReadSnapshotFile

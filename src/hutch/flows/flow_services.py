@@ -9,10 +9,10 @@ from typing import Protocol
 from hutch.domain.generation_options import Generation
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
-from hutch.flows.environments import Environments
-from hutch.flows.member_caps import MemberCaps
-from hutch.flows.policies.binding_policies import Policies
-from hutch.flows.resource_limits import EffectiveLimit
+from hutch.flows.command_limits_and_sources import EffectiveLimit
+from hutch.flows.member_session_caps import MemberCaps
+from hutch.flows.policies.applicable_policies import Policies
+from hutch.flows.repository_dependencies import Environments
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.sessions.interface import SessionHost
 from hutch.store.event_log_interface import EventLog

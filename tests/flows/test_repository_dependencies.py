@@ -11,7 +11,7 @@ import pytest
 from hutch.dependencies.plan_builder import EnvironmentSettings
 from hutch.domain.dependency_plan import Service
 from hutch.domain.events import Event
-from hutch.flows.environments import Environments, Provided
+from hutch.flows.repository_dependencies import Environments, Provided
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace.preparation.builder import prepare

@@ -1,7 +1,7 @@
 """The limits in force, and their sources."""
 
 from hutch.domain.command_resource_limits import Resources
-from hutch.flows.resource_limits import NAMES, EffectiveLimit, LimitSources, capped_resources
+from hutch.flows.command_limits_and_sources import NAMES, EffectiveLimit, LimitSources, capped_resources
 
 UNSET = dict.fromkeys(NAMES)
 JAIL = {**UNSET, "memory_bytes": 100, "processes": 10, "workspace_growth_bytes": 3 * 1024**3}

@@ -16,8 +16,8 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.flows.environments import Environments
-from hutch.flows.retained_size_limit import Excess, find_excess
+from hutch.flows.idle_session_disk_limit import Excess, find_excess
+from hutch.flows.repository_dependencies import Environments
 from hutch.jail.launch.unfinished_starts import end_orphans
 from hutch.store.event_log import SqlLog
 from hutch.store.event_log_interface import EventLog

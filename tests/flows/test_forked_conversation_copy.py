@@ -4,7 +4,7 @@ from hutch.agent.conversation import INTERRUPTED, Conversation
 from hutch.domain import events
 from hutch.domain.events import Entry, Event
 from hutch.domain.ids import SessionId
-from hutch.flows.conversation_copy import PART_BYTES, copy_conversation
+from hutch.flows.forked_conversation_copy import PART_BYTES, copy_conversation
 from hutch.llm.interface import FromModel, FromTool, FromUser
 
 SESSION = SessionId("ses_1")

@@ -12,7 +12,7 @@ from hutch.domain.recorded_test_runs import (
     compare_outcomes,
 )
 from hutch.domain.user import Caller
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.flows.sessions import allowed
 from hutch.sessions.requests import CancelTests, StartTests, StopWatchingTests, WaitForTests
 from hutch.store.test_runs import StoredTests

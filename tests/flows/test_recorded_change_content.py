@@ -7,7 +7,7 @@ import pytest
 from hutch.domain import inputs
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import FileChanged
-from hutch.flows.changed_content import read_content, read_diff
+from hutch.flows.recorded_change_content import read_content, read_diff
 from hutch.sessions import requests
 from tests.sessions.hosting import call, serving
 from tests.sessions.undo_stage import IGNORING, Stage

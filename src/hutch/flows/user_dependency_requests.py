@@ -12,8 +12,8 @@ from hutch.dependencies.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.user import Caller
-from hutch.flows.environments import Environments
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
+from hutch.flows.repository_dependencies import Environments
 from hutch.flows.session_access import check_may_open
 from hutch.flows.sessions import allowed
 from hutch.workspace.preparation.workspace_record import Record

@@ -8,7 +8,7 @@ from hutch.agent.persona import Persona
 from hutch.agent.tool_call_approval import PARSING
 from hutch.agent.tool_call_rules import COMMAND_TOOLS, Decision, Policy
 from hutch.domain.errors import BadRequest
-from hutch.flows.policies.binding_policies import NetworkLimit, Policies
+from hutch.flows.policies.applicable_policies import NetworkLimit, Policies
 from hutch.flows.policies.policy import PolicyEntry
 
 NETWORK = "network"  # the name of hosts in a question

@@ -19,16 +19,16 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import redelivery
-from hutch.flows.delivery.driver import Delivery, DeliveryContext
+from hutch.flows.delivery.delivery_steps import Delivery, DeliveryContext
 from hutch.flows.delivery.preflight import check_deliverable
-from hutch.flows.model_keys import key_owner
 from hutch.flows.reviews import review_run, reviewing_agent
-from hutch.flows.run_execution.agent_work import begin, resume_run
-from hutch.flows.run_execution.delta_stream import DeltaStream
-from hutch.flows.run_execution.option_changes import OptionChanges
+from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
+from hutch.flows.run_execution.option_changes_during_run import OptionChanges
+from hutch.flows.run_execution.reply_delta_stream import DeltaStream
+from hutch.flows.run_execution.run_setup_builder import RunDefaults, read_at_start
 from hutch.flows.run_execution.run_start_options import RunOptions
-from hutch.flows.run_execution.setup_builder import RunDefaults, read_at_start
 from hutch.flows.session_access import caller_of
+from hutch.flows.user_model_keys import key_owner
 from hutch.forge.forge_selection import Forges
 from hutch.llm.generation_option_check import check_generation
 from hutch.llm.interface import Model

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
-from hutch.flows.delivery.proposal import propose
+from hutch.flows.delivery.commit_proposal import propose
 from hutch.forge.branch_push import MAX_NAMES
 from hutch.wiring.allowed_repositories import repositories_of
 from hutch.wiring.jails import jail_policy

@@ -12,7 +12,7 @@ from hutch.agent.tool_call_rules import Policy, parse_rule
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.domain.ids import new_session_id
 from hutch.domain.session import Session
-from hutch.flows.policies.binding_policies import Policies
+from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.policies.policy import matches_repository, parse_entry
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.shares import Shares

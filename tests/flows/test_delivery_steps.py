@@ -9,7 +9,7 @@ import pytest
 
 from hutch.domain.change import Change
 from hutch.domain.events import ChangeProposed, Event, RanTests
-from hutch.flows.delivery.driver import Append, deliver
+from hutch.flows.delivery.delivery_steps import Append, deliver
 from hutch.flows.pull_request_text import describe_tests
 from hutch.store.proposed_changes import Changes
 from hutch.wiring.change_context import change_context

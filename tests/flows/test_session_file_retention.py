@@ -13,8 +13,8 @@ from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
-from hutch.flows.file_retention import DAY_MS, HOUR_MS
 from hutch.flows.prompt_to_pull_request import submit
+from hutch.flows.session_file_retention import DAY_MS, HOUR_MS
 from hutch.gateway.context import Server
 from hutch.sessions.requests import ReadFile
 from hutch.store.event_log import SqlLog

@@ -6,7 +6,7 @@ from datetime import date
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import Caller
-from hutch.flows.services import Services
+from hutch.flows.flow_services import Services
 from hutch.store.usage_totals import Usage, UsageGroup, UsageTotal
 
 

@@ -28,7 +28,7 @@ from hutch.domain.errors import Conflict
 from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.flows.external_tool_calls import Tools
-from hutch.flows.policies.binding_policies import NetworkLimit, Policies
+from hutch.flows.policies.applicable_policies import NetworkLimit, Policies
 from hutch.jail.egress.egress_attempt import Report
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
