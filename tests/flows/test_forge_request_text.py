@@ -5,7 +5,7 @@ import pytest
 from hutch.domain import events
 from hutch.domain.request_from_forge import ForgeRequest
 from hutch.flows.forge_prompt_and_progress_comment import Progress, prompt
-from hutch.forge.outgoing_text import escape_mentions, has_own_marker
+from hutch.forge.posted_text_escaping import escape_mentions, has_own_marker
 from hutch.llm.scripted import OFFLINE
 
 REQUEST = ForgeRequest(

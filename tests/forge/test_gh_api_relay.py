@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.forge.gh import Gh, RetryPolicy
+from hutch.forge.gh_command import Gh, RetryPolicy
 from hutch.forge.gh_proxy import Relay
 
 pytestmark = pytest.mark.anyio

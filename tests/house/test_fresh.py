@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = (
-    "make .venv/.set-up-for-tests && .venv/bin/python -m pytest -p no:cacheprovider tests/forge/test_gh.py"
-)
+COMMAND = "make .venv/.set-up-for-tests && .venv/bin/python -m pytest -p no:cacheprovider tests/forge/test_gh_command.py"
 
 
 def fresh(clone: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

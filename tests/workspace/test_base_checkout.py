@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.forge.mirror import ensure_mirror
+from hutch.forge.bare_mirror import ensure_mirror
 from hutch.workspace.preparation.base_checkout import (
     BaseRequest,
     base_key,

@@ -13,7 +13,7 @@ from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.flows.member_session_caps import MemberCaps
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.repository_dependencies import Environments
-from hutch.forge.host_pinning import AllowedHosts
+from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.sessions.interface import SessionHost
 from hutch.store.event_log_interface import EventLog
 from hutch.store.jail_secrets import JailSecrets

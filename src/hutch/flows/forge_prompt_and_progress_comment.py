@@ -8,7 +8,7 @@ from hutch.agent.text_for_model import strip_escapes as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
 from hutch.domain.no_model_messages import is_offline_script
 from hutch.domain.request_from_forge import ForgeRequest
-from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
+from hutch.forge.posted_text_escaping import OWN_MARKER, escape_mentions
 
 
 def prompt(request: ForgeRequest, *, trusted_author: bool) -> str:

@@ -29,10 +29,10 @@ from hutch.flows.flow_services import Services
 from hutch.flows.forge_prompt_and_progress_comment import Progress, marker, prompt
 from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.run_lookup import read_log
+from hutch.forge.github_api_types import Posted
 from hutch.forge.github_repository import GitHub
-from hutch.forge.github_types import Posted
 from hutch.forge.interface import SETTLE_DELAY_S
-from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
+from hutch.forge.posted_text_escaping import OWN_MARKER, escape_mentions
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions

@@ -12,7 +12,7 @@ from typing import Any
 
 from hutch.domain.errors import HutchError
 from hutch.domain.request_from_forge import ForgeRequest
-from hutch.forge.outgoing_text import has_own_marker
+from hutch.forge.posted_text_escaping import has_own_marker
 from hutch.forge.repo_url import parse_repo_url
 
 LABEL = "hutch"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hutch.domain.dollar_amount import dollars
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
-from hutch.forge.outgoing_text import escape_references
+from hutch.forge.posted_text_escaping import escape_references
 
 MAX_REASON_CHARS = 500  # why tests could not be run
 

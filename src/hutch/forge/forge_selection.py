@@ -7,11 +7,11 @@ from pathlib import Path
 
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
-from hutch.forge.gh import Gh, RetryPolicy
+from hutch.forge.allowed_repository_hosts import AllowedHosts
+from hutch.forge.gh_command import Gh, RetryPolicy
 from hutch.forge.github_forge import GitHubForge
 from hutch.forge.github_repository import USER, GitHub
 from hutch.forge.github_token_selection import Tokens, token_name
-from hutch.forge.host_pinning import AllowedHosts
 from hutch.forge.interface import Forge
 from hutch.forge.jailed_git import OpenGit
 from hutch.forge.local_forge import LocalRepository

@@ -16,7 +16,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
 from hutch.domain.errors import BadRequest, Denied, NotFound, Unavailable
-from hutch.forge.gh import GITHUB
+from hutch.forge.gh_command import GITHUB
 from hutch.system.trusted_certificates import trusted_certificates
 
 EXPIRY_MARGIN_S = 300  # a token is renewed this long before it expires

@@ -13,9 +13,7 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unav
 from hutch.domain.git_patch import FilePatch, Patch, parse_patch
 from hutch.domain.review import AGENT, Comment, Remark, Review
 from hutch.forge.branch_push import RemoteBranches, push
-from hutch.forge.github_repository import GitHub
-from hutch.forge.github_token_selection import own_token_name
-from hutch.forge.github_types import (
+from hutch.forge.github_api_types import (
     LineComment,
     MergeMethod,
     NewPullRequest,
@@ -25,6 +23,8 @@ from hutch.forge.github_types import (
     ThreadKind,
     Verdict,
 )
+from hutch.forge.github_repository import GitHub
+from hutch.forge.github_token_selection import own_token_name
 from hutch.forge.interface import (
     SETTLE_DELAY_S,
     Attempt,
@@ -42,7 +42,7 @@ from hutch.forge.interface import (
     ignore_step,
     recorded_status,
 )
-from hutch.forge.outgoing_text import MAX_CHARS, OWN_MARKER, escape_html_comments, escape_mentions
+from hutch.forge.posted_text_escaping import MAX_CHARS, OWN_MARKER, escape_html_comments, escape_mentions
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.system.steady_clock import remaining_s, wall_ms
 

@@ -12,17 +12,8 @@ from typing import Any, cast, get_args
 from urllib.parse import quote
 
 from hutch.domain.errors import Conflict, LimitReached, NotFound, Unavailable
-from hutch.forge.gh import ApiResponse, Gh, GitHubFailed
-from hutch.forge.github_responses import (
-    get_default_branch,
-    get_page_url,
-    get_text,
-    get_value,
-    parse_posted,
-    parse_pull_request,
-    require_text,
-)
-from hutch.forge.github_types import (
+from hutch.forge.gh_command import ApiResponse, Gh, GitHubFailed
+from hutch.forge.github_api_types import (
     LineComment,
     MergeMethod,
     NewPullRequest,
@@ -33,6 +24,15 @@ from hutch.forge.github_types import (
     Target,
     ThreadKind,
     Verdicts,
+)
+from hutch.forge.github_responses import (
+    get_default_branch,
+    get_page_url,
+    get_text,
+    get_value,
+    parse_posted,
+    parse_pull_request,
+    require_text,
 )
 from hutch.forge.repo_url import TOKEN_USER, RepoUrl, parse_repo_url
 

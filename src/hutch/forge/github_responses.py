@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.github_types import Posted, PullRequest, PullState
+from hutch.forge.github_api_types import Posted, PullRequest, PullState
 
 
 def get_value(response: Any, *names: str) -> Any:

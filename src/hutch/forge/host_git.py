@@ -19,7 +19,7 @@ from hutch.domain.errors import Unavailable
 from hutch.domain.whole_word_truncation import last_words
 from hutch.forge.git_errors import explain
 from hutch.forge.git_progress import OnProgress, StderrParser
-from hutch.forge.process_limits import MAX_FILE_BYTES, limit_command, process_group
+from hutch.forge.host_process_limits import MAX_FILE_BYTES, limit_command, process_group
 from hutch.forge.repo_url import RepoUrl
 
 # Proxy and certificate variables that are passed on; never git's own variables.

@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.forge.forge_selection import Forges
-from hutch.forge.gh import RetryPolicy
+from hutch.forge.gh_command import RetryPolicy
 from hutch.forge.github_token_selection import Tokens
-from hutch.forge.host_pinning import AllowedHosts
 from hutch.jail.egress.blocked_addresses import refusal
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.settings import LoadedSettings, user_environment

@@ -10,7 +10,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts
-from hutch.forge.host_pinning import AllowedHosts
+from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.sessions.host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log

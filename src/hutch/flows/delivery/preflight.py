@@ -8,7 +8,7 @@ import asyncio
 
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
 from hutch.forge.forge_selection import ForgeAccess, Forges
-from hutch.forge.gh import GhMissing
+from hutch.forge.gh_command import GhMissing
 from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.interface import Commits
 from hutch.forge.repo_url import RepoUrl

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
-from hutch.forge.process_limits import limit_command, process_group
+from hutch.forge.host_process_limits import limit_command, process_group
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 
 MAX_DEPTH = 400

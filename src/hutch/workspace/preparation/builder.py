@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.starter_files import StarterFiles
+from hutch.forge.bare_mirror import check_revision, fetch, find_revision
 from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.host_git import Git
-from hutch.forge.mirror import check_revision, fetch, find_revision
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
 from hutch.workspace.preparation.base_checkout import (

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.whole_word_truncation import first_words
+from hutch.forge.bare_mirror import COMMIT, add_ref, ensure_mirror, replace_tags, unknown_revision_error
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed, strict_option
-from hutch.forge.mirror import COMMIT, add_ref, ensure_mirror, replace_tags, unknown_revision_error
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.interface import Finished, Jail, Reader
 from hutch.jail.jail_startup import open_jail

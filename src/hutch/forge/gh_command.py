@@ -21,7 +21,7 @@ from typing import Any
 from hutch.domain.errors import Unavailable
 from hutch.forge.gh_proxy import Relay
 from hutch.forge.github_errors import GitHubFailed, explain, rate_limited_until
-from hutch.forge.process_limits import limit_command, process_group
+from hutch.forge.host_process_limits import limit_command, process_group
 
 GITHUB = "github.com"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
+from hutch.forge.bare_mirror import FoundRevision, check_revision, fetch, find_revision, has_commit
 from hutch.forge.host_git import Git
-from hutch.forge.mirror import FoundRevision, check_revision, fetch, find_revision, has_commit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from tests.forge.repositories import Server, commit, commit_tree, git, make_repository, serving
 

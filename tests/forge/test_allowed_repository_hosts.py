@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Denied, HutchError, NotFound, Unavailable
+from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.forge.host_git import Git
-from hutch.forge.host_pinning import AllowedHosts
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.jail.egress.blocked_addresses import refusal
 from tests.forge.repositories import make_repository, serving

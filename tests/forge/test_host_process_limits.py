@@ -14,7 +14,12 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.host_git import Git, GitFailed
-from hutch.forge.process_limits import MAX_FILE_BYTES, MAX_MEMORY_BYTES, kill_process_group, limit_command
+from hutch.forge.host_process_limits import (
+    MAX_FILE_BYTES,
+    MAX_MEMORY_BYTES,
+    kill_process_group,
+    limit_command,
+)
 from tests.deadline import DEADLINE_S
 
 STARTER = """
@@ -39,7 +44,7 @@ def test_where_we_have_less_ourselves() -> None:
     words = [
         sys.executable,
         "-c",
-        "import hutch.forge.process_limits as l; print(l.limit_command('/bin/true'))",
+        "import hutch.forge.host_process_limits as l; print(l.limit_command('/bin/true'))",
     ]
     ran = subprocess.run(["/usr/bin/prlimit", f"--as={2 << 30}", *words], capture_output=True, check=True)
     assert f"--as={2 << 30}" in ran.stdout.decode()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.gh import Gh, GitHubFailed, RetryPolicy
+from hutch.forge.gh_command import Gh, GitHubFailed, RetryPolicy
 from tests.forge.github_server import HOST, github
 
 pytestmark = pytest.mark.anyio
