@@ -283,7 +283,7 @@ async def test_a_rule_hides_ignored_files_from_the_count_too(tmp_path: Path) -> 
 
 
 async def test_glob_finds_directories(tmp_path: Path) -> None:
-    files = {"src/tests/a.py": b"", "src/tests/deep/b.py": b"", "lib/tests/c.py": b"", "tests.py": b""}
+    files = {"src/tests/a.py": b"", "src/tests/deep/b.py": b"", "lib/tests/c.py": b"", "test_runs.py": b""}
     async with open_tool_env(tmp_path, {**files, ".gitignore": b"lib/\n"}) as env:
         found = await env.use("glob", pattern="**/tests/", directories=True)
         below = await env.use("glob", pattern="*", path="src", directories=True)

@@ -20,7 +20,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.ids import new_user_id
 from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.repo_url import parse_repo_url
-from hutch.gateway.auth.oidc_loader import SECRET as OIDC_SECRET
+from hutch.gateway.auth.lazy_oidc_login import SECRET as OIDC_SECRET
 from hutch.llm.model_name import PROVIDERS, key_name
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.schema import FIELDS

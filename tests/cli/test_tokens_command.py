@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hutch.gateway.rest import login
+from hutch.gateway.rest import login_and_account
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, run
 from tests.gateway.answering import answering, bearer
@@ -101,7 +101,7 @@ def test_a_token_gets_no_more_than_the_role_allows(home: Path) -> None:
 @pytest.mark.anyio
 async def test_a_running_server_follows_new_and_revoked_tokens(home: Path) -> None:
     data = home / "data"
-    async with answering(data, login.routes) as served, served.client() as http:
+    async with answering(data, login_and_account.routes) as served, served.client() as http:
         result = json.loads(await _apart(home, "tokens", "create", "--json"))
 
         async def asked() -> httpx.Response:

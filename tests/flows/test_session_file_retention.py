@@ -15,7 +15,7 @@ from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
 from hutch.flows.prompt_to_pull_request import submit
 from hutch.flows.session_file_retention import DAY_MS, HOUR_MS
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions.requests import ReadFile
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs

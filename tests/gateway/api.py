@@ -21,9 +21,9 @@ from hutch import settings
 from hutch.domain.user import Role, parse_scopes
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.app import make_app
-from hutch.gateway.context import Server
-from hutch.gateway.listener import listen
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.request_head_limits import Protocol
+from hutch.gateway.server_socket import listen
 from hutch.gateway.stream import uvicorn_protocols
 from hutch.store.sessions import Sessions
 from hutch.wiring.server import open_server

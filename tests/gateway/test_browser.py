@@ -11,7 +11,7 @@ from playwright.async_api import Browser, BrowserContext
 from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.oidc import OidcLogin
-from hutch.gateway.rest import login, oidc, users
+from hutch.gateway.rest import login_and_account, oidc, users_invites_and_audit
 from hutch.settings.server_sections import Oidc, Server
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering
@@ -20,7 +20,7 @@ from tests.gateway.oidc_provider import CLIENT, SECRET, identity_provider
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse battery"
-ROUTES = (login.routes, users.routes, one_time_link_page.routes, oidc.routes)
+ROUTES = (login_and_account.routes, users_invites_and_audit.routes, one_time_link_page.routes, oidc.routes)
 # Left open, the attack works, which says something about the attack: `make soak` tries that.
 UNGUARDED = pytest.mark.parametrize(
     "guarded", [pytest.param(False, marks=pytest.mark.soak, id="open"), pytest.param(True, id="guarded")]

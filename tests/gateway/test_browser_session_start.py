@@ -11,7 +11,7 @@ import pytest
 from hutch.flows.password_hashing import Passwords
 from hutch.flows.user_accounts import LOCAL, first_owner
 from hutch.gateway.auth import one_time_link_page
-from hutch.gateway.rest import login
+from hutch.gateway.rest import login_and_account
 from hutch.settings.server_sections import Server
 from tests.gateway.answering import Answering, answering, bearer
 
@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Answering]:
-    async with answering(tmp_path, login.routes, one_time_link_page.routes) as made:
+    async with answering(tmp_path, login_and_account.routes, one_time_link_page.routes) as made:
         owner = await made.accounts.ensure_owner("ada")
         await made.accounts.set_password(owner.id, RIGHT, LOCAL)
         yield made
@@ -85,7 +85,7 @@ async def test_under_tls_the_cookie_is_for_tls_alone(tmp_path: Path) -> None:
     name, origin = "hutch.example.com", "https://hutch.example.com"
     server = Server(trusted_proxies=("127.0.0.1",), hostnames=(name,))
     headers = {"Host": name, "X-Forwarded-Proto": "https", "Origin": origin}
-    async with answering(tmp_path, login.routes, server=server) as served:
+    async with answering(tmp_path, login_and_account.routes, server=server) as served:
         owner = await served.accounts.ensure_owner("ada")
         await served.accounts.set_password(owner.id, RIGHT, LOCAL)
         async with served.client(headers=headers) as http:
@@ -179,7 +179,7 @@ async def test_guesses_at_the_same_moment_are_all_counted(
 
 async def test_a_restart_forgives_nothing(tmp_path: Path) -> None:
     for expected in ([401] * 9, [429]):
-        async with answering(tmp_path, login.routes) as served, served.client() as http:
+        async with answering(tmp_path, login_and_account.routes) as served, served.client() as http:
             await served.accounts.ensure_owner("ada")
             if expected != [429]:
                 await wait_an_hour_longer(served)
@@ -190,7 +190,7 @@ async def test_a_restart_forgives_nothing(tmp_path: Path) -> None:
 
 
 async def test_other_code_points_of_a_name_give_no_more_tries(tmp_path: Path) -> None:
-    async with answering(tmp_path, login.routes) as served, served.client() as http:
+    async with answering(tmp_path, login_and_account.routes) as served, served.client() as http:
         await served.accounts.ensure_owner("ada")
         names = ("ada", "ADA", "\uff41da", "a\uff44a", "ad\uff41", "\u24d0da", "a\u24d3a")
         said = [(await logs_in(http, "wrong", name)).status_code for name in names]
@@ -203,7 +203,7 @@ async def test_other_code_points_of_a_name_give_no_more_tries(tmp_path: Path) ->
 
 async def test_unauthenticated_callers_do_not_lock_the_owner_out(tmp_path: Path) -> None:
     server = Server(trusted_proxies=("127.0.0.1",))
-    async with answering(tmp_path, login.routes, server=server) as served:
+    async with answering(tmp_path, login_and_account.routes, server=server) as served:
         owner = await served.accounts.ensure_owner("ada")
         await served.accounts.set_password(owner.id, RIGHT, LOCAL)
         async with served.client(headers={"X-Forwarded-For": "203.0.113.1"}) as home:
@@ -220,7 +220,9 @@ async def test_unauthenticated_callers_do_not_lock_the_owner_out(tmp_path: Path)
 
 
 async def test_one_customer_of_ipv6_is_one_guesser(tmp_path: Path) -> None:
-    async with answering(tmp_path, login.routes, server=Server(trusted_proxies=("127.0.0.1",))) as served:
+    async with answering(
+        tmp_path, login_and_account.routes, server=Server(trusted_proxies=("127.0.0.1",))
+    ) as served:
         await served.accounts.ensure_owner("ada")
         await wait_an_hour_longer(served)
         said = []
@@ -270,7 +272,7 @@ async def test_the_page_of_a_link_contains_and_uses_nothing(
 
 
 async def test_on_the_first_start_there_is_an_owner_and_a_link(tmp_path: Path) -> None:
-    async with answering(tmp_path, login.routes) as served:
+    async with answering(tmp_path, login_and_account.routes) as served:
         made = await first_owner(served.log, name="ada")
         assert made is not None
         assert await first_owner(served.log, name="eve") is None
@@ -361,7 +363,7 @@ async def test_another_page_cannot_log_a_browser_in(served: Answering) -> None:
 
 
 async def test_the_server_answers_others_while_it_hashes(tmp_path: Path) -> None:
-    async with answering(tmp_path, login.routes) as served, served.client() as http:
+    async with answering(tmp_path, login_and_account.routes) as served, served.client() as http:
         served.accounts.passwords = Passwords()  # the real, slow one
         owner = await served.accounts.ensure_owner("ada")
         await served.accounts.set_password(owner.id, RIGHT, LOCAL)

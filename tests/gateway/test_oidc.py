@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from hutch.domain.errors import BadRequest
 from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.auth.oidc import OidcLogin
-from hutch.gateway.rest import login, oidc
+from hutch.gateway.rest import login_and_account, oidc
 from hutch.settings.server_sections import Oidc
 from tests.gateway.answering import Answering, answering
 from tests.gateway.oidc_provider import (
@@ -50,7 +50,7 @@ class Clock:
 class Place:
     served: Answering
     provider: IdentityProvider
-    login: OidcLogin
+    login_and_account: OidcLogin
     clock: Clock = field(default_factory=Clock)
 
     def browser(self) -> httpx.AsyncClient:
@@ -77,7 +77,9 @@ async def a_place(tmp_path: Path, **settings: Any) -> AsyncIterator[Place]:
         given = {"allowed_domains": ("example.org",), **settings}
         clock = Clock()
         by_oidc = OidcLogin(Oidc(issuer=provider.url, client_id=CLIENT, **given), SECRET, clock.now_s)
-        async with answering(tmp_path, login.routes, oidc.routes, state={"oidc": by_oidc}) as served:
+        async with answering(
+            tmp_path, login_and_account.routes, oidc.routes, state={"oidc": by_oidc}
+        ) as served:
             await served.accounts.ensure_owner("owner")
             yield Place(served, provider, by_oidc, clock)
         await by_oidc.close()
@@ -414,7 +416,9 @@ async def test_a_wrong_secret_and_a_provider_that_is_gone(tmp_path: Path) -> Non
     async with identity_provider() as provider:
         settings = Oidc(issuer=provider.url, client_id=CLIENT, allowed_domains=("example.org",))
         wrong = OidcLogin(settings, "wrong")
-        async with answering(tmp_path, login.routes, oidc.routes, state={"oidc": wrong}) as served:
+        async with answering(
+            tmp_path, login_and_account.routes, oidc.routes, state={"oidc": wrong}
+        ) as served:
             place = Place(served, provider, wrong)
             assert (await place.logs_in()).status_code == 403
         await wrong.close()
@@ -425,7 +429,7 @@ async def test_a_wrong_secret_and_a_provider_that_is_gone(tmp_path: Path) -> Non
 
 
 async def test_without_a_provider_there_is_nothing(tmp_path: Path) -> None:
-    async with answering(tmp_path, login.routes, oidc.routes) as served, served.client() as http:
+    async with answering(tmp_path, login_and_account.routes, oidc.routes) as served, served.client() as http:
         for path in ("/api/v1/login/oidc", "/api/v1/login/oidc/callback?state=x&code=y"):
             assert (await http.get(path)).status_code == 404
     with pytest.raises(BadRequest):

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.gateway.auth.rate_limits import MAX_BUCKETS, RateLimiter, address_key
 from hutch.gateway.auth.request_filter import check_frequency, check_host, check_origin
-from hutch.gateway.auth.server_names import ServerNames
+from hutch.gateway.auth.server_names_and_client_address import ServerNames
 from hutch.settings.server_sections import Server
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering, bearer

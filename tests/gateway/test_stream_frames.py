@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, TooManyRequests
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
-from hutch.gateway.stream.event_frames import (
+from hutch.gateway.stream.sse_and_websocket_frames import (
     control_frame,
     error_frame,
     parse_frame,

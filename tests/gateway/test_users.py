@@ -10,7 +10,7 @@ import pytest
 from hutch.domain.ids import new_session_id
 from hutch.domain.session import Session
 from hutch.flows.user_accounts import LOCAL
-from hutch.gateway.rest import login, session_shares, tokens, users
+from hutch.gateway.rest import login_and_account, session_shares, tokens, users_invites_and_audit
 from hutch.store.sessions import add_session
 from tests.gateway.answering import Answering, answering, bearer
 
@@ -20,7 +20,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Answering]:
-    routers = (login.routes, tokens.routes, users.routes, session_shares.routes)
+    routers = (login_and_account.routes, tokens.routes, users_invites_and_audit.routes, session_shares.routes)
     async with answering(tmp_path, *routers) as made:
         yield made
 

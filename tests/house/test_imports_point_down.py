@@ -24,7 +24,9 @@ MAY_IMPORT = {
     **dict.fromkeys(SETTINGS, SETTINGS | GROUND),
     "logs": SETTINGS | GROUND,
     "app": INSIDE | SETTINGS | {"logs"},
-    "gateway": INSIDE | SETTINGS | {"logs"},  # what it works with is given to it: see gateway/context.py
+    "gateway": INSIDE
+    | SETTINGS
+    | {"logs"},  # what it works with is given to it: see gateway/gateway_context.py
     "cli": INSIDE | SETTINGS | {"logs", "app"},
 }
 
@@ -34,11 +36,14 @@ EXCEPTIONS = {
         (
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.loopback_http_server"),
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.handshake"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.early_handshake"),
         ),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),
-    ("hutch.wiring.server", "hutch.gateway.context"): "what the gateway is given, and the wiring makes",
+    (
+        "hutch.wiring.server",
+        "hutch.gateway.gateway_context",
+    ): "what the gateway is given, and the wiring makes",
     ("hutch.cli.commands.up", "hutch.gateway.server_lifecycle"): "`hutch up` is how the gateway is started",
 }
 

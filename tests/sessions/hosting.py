@@ -12,7 +12,7 @@ from hutch.domain.events import Event
 from hutch.domain.ids import SessionId, UserId
 from hutch.domain.user import Caller, User, scopes_of
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.settings import LoadedSettings, load
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users

@@ -18,7 +18,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Approve, Deny, Prompt
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions import agent_terminals
 from hutch.sessions.agent_terminals import AgentTerminals
 from hutch.sessions.requests import OpenTerminal, ReadFile, TerminalProgram

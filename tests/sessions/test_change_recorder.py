@@ -15,7 +15,7 @@ from hutch.domain.events import CommandStarted, Event, FileChanged, FilesChanged
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.jail.process_cpu_clocks import RunClock
 from hutch.sessions import requests
 from hutch.sessions.interface import Viewer

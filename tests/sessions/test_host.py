@@ -30,7 +30,7 @@ from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.session import NewSession, QueuedRun
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta
 from hutch.store.inputs import Inputs, add_input

@@ -24,7 +24,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until

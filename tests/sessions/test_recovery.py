@@ -31,7 +31,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from hutch.sessions.input_processing import DROPPED
 from hutch.sessions.live_session import LiveSession

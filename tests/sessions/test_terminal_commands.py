@@ -12,7 +12,7 @@ from hutch.domain.events import CommandEnded, CommandStarted, Event, TerminalPri
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions.requests import CloseTerminal, OpenTerminal, RunCommand, TakeSnapshot, TerminalProgram
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import owner, serving, state, until

@@ -14,7 +14,7 @@ from hutch.domain.session import NewSession, Session
 from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.run_execution.agent_work_and_tests import begin
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.llm.interface import Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, open_setup
 from tests.agent.run_setups import call as called

@@ -9,7 +9,7 @@ from hutch.domain.events import RanTests, StartedTests
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions, user_test_runs
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions.requests import RunCommand, StartTests, StopWatchingTests, WriteFile
 from tests.sessions.hosting import owner, repository, serving, state, until
 

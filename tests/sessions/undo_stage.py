@@ -14,7 +14,7 @@ from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.edit.file_operations import FileChange
 from hutch.flows import sessions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from hutch.workspace.change_observer import ChangeObserver
 from tests.deadline import DEADLINE_S

@@ -25,7 +25,7 @@ from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.recorded_change_content import read_content
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from hutch.sessions.interface import Viewer
 from hutch.snapshots.disk_walk import TICK_NS, Clock

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from hutch import logs
 from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
 from hutch.flows.forge_triggers import TriggerOptions
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving

@@ -12,51 +12,51 @@ from hutch.flows.user_accounts import Accounts
 from hutch.gateway import health, metrics, openapi, trace_collector_export, web_app
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.oidc_loader import open_provider_login
+from hutch.gateway.auth.lazy_oidc_login import open_provider_login
 from hutch.gateway.auth.request_filter import RequestFilter
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.graphql.endpoint import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
 from hutch.gateway.mcp import endpoint
 from hutch.gateway.problem_json import handle_problems
 from hutch.gateway.rest import (
-    approval_rules,
     change_comments,
     commands,
     edits_and_search,
-    environments,
-    events,
+    events_and_changed_content,
     file_content,
     files,
     inputs,
+    installed_dependencies,
     language_models,
-    login,
+    login_and_account,
     oidc,
+    open_session_options,
+    permanent_approvals,
     personas,
     policies,
-    preferences,
+    preferences_and_model_keys,
     preview_list,
     prompt_to_pull_request,
     proposed_changes,
-    record,
+    record_and_log_download,
     reviews,
     runs,
     secrets,
-    session_options,
     session_search,
     session_shares,
     sessions,
     settings,
     snapshots,
     terminals,
-    tests,
+    test_runs,
     tokens,
     usage,
-    users,
+    users_invites_and_audit,
     webhooks,
 )
+from hutch.gateway.stream.jail_page_previews import PreviewNames, Previews
 from hutch.gateway.stream.open_streams import Streams
-from hutch.gateway.stream.preview import PreviewNames, Previews
 from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
 from hutch.gateway.stream.stream_quota import StreamQuota, StreamQuotaMiddleware
@@ -65,37 +65,37 @@ from hutch.gateway.trace_middleware import Traced
 REST = (
     prompt_to_pull_request,
     sessions,
-    session_options,
+    open_session_options,
     session_search,
     inputs,
-    events,
+    events_and_changed_content,
     runs,
     files,
     file_content,
     edits_and_search,
     snapshots,
     commands,
-    tests,
-    environments,
+    test_runs,
+    installed_dependencies,
     terminals,
     preview_list,
     proposed_changes,
     change_comments,
     reviews,
-    record,
+    record_and_log_download,
     personas,
     language_models,
     settings,
     usage,
     policies,
-    preferences,
+    preferences_and_model_keys,
     secrets,
     session_shares,
-    login,
+    login_and_account,
     oidc,
-    users,
+    users_invites_and_audit,
     tokens,
-    approval_rules,
+    permanent_approvals,
     webhooks,
     one_time_link_page,
     web_app,

@@ -22,10 +22,10 @@ from pydantic import Field
 import hutch
 from hutch.domain.errors import HutchError
 from hutch.gateway.auth.caller_dependency import Admin
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.http_errors import ErrorStatus
+from hutch.gateway.json_responses import Out, answer
 from hutch.gateway.problem_json import problem
-from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.base_route import PREFIX, PROBLEMS, server_of
 from hutch.jail.machine_checks import attempt, jail
 from hutch.sessions.host import LocalHost

@@ -30,8 +30,8 @@ from hutch.domain.errors import Denied
 from hutch.domain.trace_id import traced
 from hutch.gateway.auth.authenticator import client_of
 from hutch.gateway.auth.caller_dependency import authenticator_of
-from hutch.gateway.context import Server
 from hutch.gateway.event_counters import Counts
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.health import database_bytes, host_of
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.store.run_queue import Runs

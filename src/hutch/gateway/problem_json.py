@@ -33,7 +33,7 @@ from hutch.gateway.http_errors import (
     error_status,
     status_for,
 )
-from hutch.gateway.responses import to_json
+from hutch.gateway.json_responses import to_json
 from hutch.logs import current_trace_id
 
 MEDIA_TYPE = "application/problem+json"

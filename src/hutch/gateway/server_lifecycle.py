@@ -28,10 +28,10 @@ from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts, first_owner
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
-from hutch.gateway.context import OpenServer, Server
+from hutch.gateway.gateway_context import OpenServer, Server
 from hutch.gateway.health import check_data
-from hutch.gateway.listener import exposure, listen, url_of
 from hutch.gateway.request_head_limits import Protocol
+from hutch.gateway.server_socket import exposure, listen, url_of
 from hutch.gateway.stream import uvicorn_protocols
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.limits.enforcement import preferring_self

@@ -18,8 +18,8 @@ from hutch.domain.events import Event, ModelReplied, RunEnded, RunStarted, ToolR
 from hutch.domain.ids import SessionId
 from hutch.domain.trace_id import trace_id
 from hutch.gateway import trace_attributes as names
-from hutch.gateway.context import Server
 from hutch.gateway.event_counters import model_label
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.metrics import METHODS, SEEN
 
 EXPORT_TIMEOUT_S = 2.0  # for one export, and for the last one at the end

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hutch.gateway.auth.one_time_link_page import HEADERS as STATIC_HEADERS
 from hutch.gateway.auth.one_time_link_page import NOT_BUILT
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 
 routes = APIRouter(include_in_schema=False)
 
@@ -112,7 +112,7 @@ def _headers(request: Request, nonce: str) -> dict[str, str]:
 
 
 def _preview_sources(request: Request) -> str:
-    """The addresses of previews; this server redirects to them: see gateway/stream/preview.py."""
+    """The addresses of previews; this server redirects to them: see gateway/stream/jail_page_previews.py."""
     server: Server | None = getattr(request.app.state, "server", None)
     if server is None:
         return "'self'"

@@ -9,7 +9,7 @@ from pathlib import Path
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.session_removal import finish_removals
 from hutch.flows.user_erasure import finish_erasures
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.settings import LoadedSettings
 from hutch.store.database_page_check import check_integrity
 from hutch.store.event_log import open_log

@@ -19,7 +19,7 @@ from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.gateway.mcp.handshake import MAX_BYTES, Greeting, NextMessages, greet, instructions, refuse
+from hutch.gateway.mcp.early_handshake import MAX_BYTES, Greeting, NextMessages, greet, instructions, refuse
 from hutch.jail.policy import WORKSPACE
 from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.ignored_signals import TERMINATION_SIGNALS

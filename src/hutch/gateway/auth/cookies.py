@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Response
 
 from hutch.domain.random_credentials import derive
-from hutch.gateway.auth.server_names import values
+from hutch.gateway.auth.server_names_and_client_address import values
 from hutch.store.browser_sessions import ABSOLUTE_MS
 
 CSRF_HEADER = "X-CSRF-Token"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hutch.gateway.auth.rate_limits import RateLimiter, address_key
-from hutch.gateway.auth.server_names import ServerNames, values
+from hutch.gateway.auth.server_names_and_client_address import ServerNames, values
 from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
 

@@ -52,6 +52,6 @@ def _operation() -> Any:
 
 
 def _socket() -> Any:
-    from hutch.gateway.graphql import socket
+    from hutch.gateway.graphql import graphql_websocket
 
-    return socket
+    return graphql_websocket

@@ -20,15 +20,15 @@ from hutch.domain.generation_option_fields import GenerationFields
 from hutch.domain.log_entry_audience import VisibleEntry, entry_json
 from hutch.gateway.rest.files import FileOut
 from hutch.gateway.rest.language_models import ModelsOut, ProviderOut
-from hutch.gateway.rest.login import UserOut
+from hutch.gateway.rest.login_and_account import UserOut
 from hutch.gateway.rest.personas import PersonaOut
 from hutch.gateway.rest.proposed_changes import ChangeOut
-from hutch.gateway.rest.run_limits import EffectiveLimitOut, ResourcesOut
+from hutch.gateway.rest.run_and_command_limits import EffectiveLimitOut, ResourcesOut
 from hutch.gateway.rest.runs import RunOut
 from hutch.gateway.rest.session_shares import ShareOut
 from hutch.gateway.rest.sessions import HeadOut, LimitsOut
 from hutch.gateway.rest.snapshots import ChangedOut, DifferenceOut, SnapshotOut
-from hutch.gateway.rest.tests import TestRunOut
+from hutch.gateway.rest.test_runs import TestRunOut
 from hutch.sessions.interface import Delta as SessionDelta
 
 T = TypeVar("T")

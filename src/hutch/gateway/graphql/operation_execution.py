@@ -17,14 +17,14 @@ from strawberry.types.graphql import OperationType
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, TooManyRequests
 from hutch.domain.user import Caller
-from hutch.gateway.context import Server
-from hutch.gateway.graphql.context import Context
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.graphql.object_types import SCALARS
 from hutch.gateway.graphql.query import Query
 from hutch.gateway.graphql.query_cost import parse_bounded
+from hutch.gateway.graphql.resolver_context import Context
 from hutch.gateway.graphql.subscription import Subscription
 from hutch.gateway.http_errors import INTERNAL, error_status
-from hutch.gateway.responses import to_json
+from hutch.gateway.json_responses import to_json
 from hutch.logs import current_trace_id
 
 BODY_BYTES = 256 * 1024

@@ -12,10 +12,10 @@ from hutch.domain.session import SessionState
 from hutch.flows import sessions as flow
 from hutch.flows import visible_changes as changes_flow
 from hutch.flows.personas import list_personas
-from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.object_types import Change, Me, Models, Persona, Provider, Run
-from hutch.gateway.graphql.session import First, Session, SessionPage, within
-from hutch.gateway.responses import cursor
+from hutch.gateway.graphql.resolver_context import Info
+from hutch.gateway.graphql.session_type import First, Session, SessionPage, within
+from hutch.gateway.json_responses import cursor
 from hutch.gateway.rest import personas
 
 MAX_TEXT = 500

@@ -11,7 +11,7 @@ from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.store.session_bulk_queries import BulkQueries
 from hutch.system.steady_clock import wall_ms
 

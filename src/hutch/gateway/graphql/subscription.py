@@ -8,14 +8,14 @@ from typing import Annotated
 import strawberry
 
 from hutch.domain.errors import BadRequest
-from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.object_types import BigInt, Delta, Event
-from hutch.gateway.graphql.session import Session
+from hutch.gateway.graphql.resolver_context import Info
 from hutch.gateway.graphql.session_list_watch import watch_of
-from hutch.gateway.responses import MAX_SIZE
-from hutch.gateway.stream.follower import Follower
+from hutch.gateway.graphql.session_type import Session
+from hutch.gateway.json_responses import MAX_SIZE
 from hutch.gateway.stream.open_streams import RENEW_INTERVAL_S
-from hutch.gateway.stream.stream_grant import grant_stream_to
+from hutch.gateway.stream.session_follower import Follower
+from hutch.gateway.stream.stream_permission import grant_stream_to
 from hutch.gateway.stream.stream_quota import stream_quota_of
 from hutch.sessions.interface import Delta as SessionDelta
 

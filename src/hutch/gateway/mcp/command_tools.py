@@ -5,8 +5,8 @@ from typing import Any
 from pydantic import Field
 
 from hutch.domain.signal_names import SignalNumber
-from hutch.gateway.mcp.session_call import Call, SessionArguments, SessionTool
-from hutch.gateway.responses import MAX_SIZE, Out
+from hutch.gateway.json_responses import MAX_SIZE, Out
+from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionTool
 from hutch.gateway.rest.commands import KILL, CommandIn, CommandResultOut, OutputOut, ProgramIn
 from hutch.sessions import requests
 

@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from hutch.gateway.auth.caller_dependency import authenticator_of
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 
 PATH = "/mcp"
 

@@ -19,11 +19,11 @@ from mcp.types import (
 
 import hutch
 from hutch.domain.errors import HutchError
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.http_errors import error_status
-from hutch.gateway.mcp.session_call import Call
+from hutch.gateway.json_responses import to_json
+from hutch.gateway.mcp.session_tool_call import Call
 from hutch.gateway.mcp.session_tools import TOOLS, use
-from hutch.gateway.responses import to_json
 from hutch.sessions.requests import ToolAnswer
 
 SESSION_HEADER = "Hutch-Session"

@@ -19,12 +19,12 @@ from hutch.domain.log_entry_audience import entry_json
 from hutch.domain.one_line_text_check import echo
 from hutch.flows import sessions as flow
 from hutch.flows.visible_log import read_page
+from hutch.gateway.json_responses import MAX_SIZE, In, Out, cursor
 from hutch.gateway.mcp.command_tools import COMMAND_TOOLS
 from hutch.gateway.mcp.file_tools import FILE_TOOLS
-from hutch.gateway.mcp.run_tools import RUN_TOOLS, SentOut
-from hutch.gateway.mcp.session_call import Call, SessionArguments, SessionTool
-from hutch.gateway.mcp.test_tools import TEST_TOOLS
-from hutch.gateway.responses import MAX_SIZE, In, Out, cursor
+from hutch.gateway.mcp.prompt_and_wait_tools import RUN_TOOLS, SentOut
+from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionTool
+from hutch.gateway.mcp.test_run_tools import TEST_TOOLS
 
 MAX_FAULTS = 5
 

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.idempotency import handle_once
 from hutch.sessions.requests import Request as SessionRequest
 

@@ -11,10 +11,10 @@ from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.responses import MAX_SIZE, In, Out, answer, fields_from, next_link
+from hutch.gateway.json_responses import MAX_SIZE, In, Out, answer, fields_from, next_link
 from hutch.gateway.rest.base_route import ask, router, server_of
-from hutch.gateway.rest.file_paths import PathText
 from hutch.gateway.rest.files import FileChangeOut
+from hutch.gateway.rest.request_file_paths import PathText
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
 from hutch.workspace.match_redaction import Line
 from hutch.workspace.search import MAX_CONTEXT_LINES, GrepQuery

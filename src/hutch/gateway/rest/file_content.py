@@ -17,11 +17,11 @@ from hutch.domain.redaction import mask_across
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.http_errors import PreconditionFailed
-from hutch.gateway.responses import answer
+from hutch.gateway.json_responses import answer
 from hutch.gateway.rest.base_route import router, server_of
-from hutch.gateway.rest.file_paths import FilePath
 from hutch.gateway.rest.files import FileChangeOut
-from hutch.gateway.rest.http_conditions import Part, etag, matches, part_of
+from hutch.gateway.rest.ranges_and_conditions import Part, etag, matches, part_of
+from hutch.gateway.rest.request_file_paths import FilePath
 from hutch.sessions.interface import SessionHost
 from hutch.sessions.requests import DeleteFile, ReadFile, StatFile, WriteFile
 from hutch.workspace.files.partial_read import Bytes

@@ -20,9 +20,9 @@ from hutch.flows.sessions import allowed
 from hutch.flows.user_accounts import Actor
 from hutch.forge.interface import Attempt
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.idempotency import ByKeyWithRow, KeyedRequest
-from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
+from hutch.gateway.json_responses import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
 from hutch.gateway.rest.change_comments import Body, Commit
 from hutch.store.comments_and_reviews import Reviews

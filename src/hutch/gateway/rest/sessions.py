@@ -23,11 +23,11 @@ from hutch.flows.session_access import Action
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, KeyedRequest
-from hutch.gateway.responses import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
+from hutch.gateway.json_responses import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
-from hutch.gateway.rest.run_limits import EffectiveLimitOut, Limits, ResourcesIn, ResourcesOut
+from hutch.gateway.rest.run_and_command_limits import EffectiveLimitOut, Limits, ResourcesIn, ResourcesOut
 from hutch.gateway.rest.runs import DeliveredOut
-from hutch.gateway.rest.starter_files import ABOUT_FILES, FilesIn, starter_files
+from hutch.gateway.rest.starter_file_fields import ABOUT_FILES, FilesIn, starter_files
 from hutch.store.event_log_interface import Head
 from hutch.store.users import Users
 

@@ -9,9 +9,19 @@ from hutch.domain.relative_path import parse_path
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.responses import MAX_SIZE, In, Limit, NumberCursor, Out, Page, answer, fields_from, page
+from hutch.gateway.json_responses import (
+    MAX_SIZE,
+    In,
+    Limit,
+    NumberCursor,
+    Out,
+    Page,
+    answer,
+    fields_from,
+    page,
+)
 from hutch.gateway.rest.base_route import ask, router, server_of
-from hutch.gateway.rest.file_paths import PathText
+from hutch.gateway.rest.request_file_paths import PathText
 from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
 from hutch.snapshots.comparison import Change
 from hutch.snapshots.storage import Snapshot

@@ -18,7 +18,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.stream.uvicorn_protocols import abort_of
 from hutch.store.sessions import Sessions
 from hutch.system.background_tasks import cancel_and_wait

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope
 
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.session import Session
-from hutch.gateway.context import Server
+from hutch.gateway.gateway_context import Server
 from hutch.gateway.problem_json import error_response
 from hutch.gateway.stream.open_streams import DISCONNECTED, SLOW, Ending, Stream
 from hutch.gateway.stream.preview_headers import Header, request_headers, response_headers

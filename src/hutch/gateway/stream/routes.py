@@ -2,11 +2,11 @@
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from hutch.gateway.stream.document_socket import DocumentSocket
-from hutch.gateway.stream.event_socket import EventSocket
-from hutch.gateway.stream.preview import PreviewPath, Previews
+from hutch.gateway.stream.document_websocket import DocumentSocket
+from hutch.gateway.stream.event_websocket import EventSocket
+from hutch.gateway.stream.jail_page_previews import PreviewPath, Previews
 from hutch.gateway.stream.sse import EventStream
-from hutch.gateway.stream.terminal_socket import TerminalSocket
+from hutch.gateway.stream.terminal_websocket import TerminalSocket
 
 SESSION = "/api/v1/sessions/{session_id}"
 

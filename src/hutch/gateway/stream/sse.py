@@ -6,8 +6,6 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hutch.gateway.stream.event_frames import HEARTBEAT, parse_position, sse, sse_control, sse_opening
-from hutch.gateway.stream.follower import Follower
 from hutch.gateway.stream.open_streams import (
     CLOSING,
     COMPLETED,
@@ -18,7 +16,15 @@ from hutch.gateway.stream.open_streams import (
     Ending,
     streams_of,
 )
-from hutch.gateway.stream.stream_grant import grant_stream
+from hutch.gateway.stream.session_follower import Follower
+from hutch.gateway.stream.sse_and_websocket_frames import (
+    HEARTBEAT,
+    parse_position,
+    sse,
+    sse_control,
+    sse_opening,
+)
+from hutch.gateway.stream.stream_permission import grant_stream
 from hutch.sessions.interface import Update
 
 HEADERS = [
