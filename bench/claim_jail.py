@@ -14,9 +14,9 @@ from bench.row import Row
 
 from hutch.jail.jail_startup import Jailed, open_jail, start_jail
 from hutch.jail.launch import seccomp
+from hutch.jail.launch.bubblewrap_launch import warden_source
 from hutch.jail.launch.jail_uid import Identity, claim_identity
-from hutch.jail.launch.launch import warden_source
-from hutch.jail.launch.visible_system import this_system
+from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import AGENT, WARDEN, arguments, etc_files
 
 CALLS, STARTS, JAILS = 300, 15, 50

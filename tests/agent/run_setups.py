@@ -29,7 +29,7 @@ from hutch.flows.run_lookup import read_log
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import start_jail
 from hutch.jail.policy import AGENT, Policy
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import (
     CallArguments,

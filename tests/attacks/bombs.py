@@ -17,7 +17,7 @@ from pathlib import Path
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Exit, Size
-from hutch.jail.limits.enforcement import can_limit_cpus
+from hutch.jail.limits.limit_enforcement import can_limit_cpus
 from hutch.jail.policy import GIB, MIB
 
 from .attack import NO_SECCOMP, Bomb, Scenes

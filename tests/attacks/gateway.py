@@ -25,8 +25,8 @@ from hutch.domain.errors import HutchError
 from hutch.jail.interface import Exit, Finished, Size
 from hutch.jail.jail_startup import Jailed, start_jail
 from hutch.jail.launch import seccomp
-from hutch.jail.launch.launch import warden_source
-from hutch.jail.launch.visible_system import this_system
+from hutch.jail.launch.bubblewrap_launch import warden_source
+from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import MIB, WARDEN, Limits, Policy, arguments, etc_files
 
 from .attack import Bomb, Off, Probe, Scene

@@ -15,7 +15,7 @@ from subprocess import DEVNULL
 
 from hutch.domain.errors import HutchError
 from hutch.jail.jail_processes import members
-from hutch.jail.launch import launch, seccomp
+from hutch.jail.launch import bubblewrap_launch, seccomp
 from hutch.jail.policy import MIB
 
 from .attack import NO_JAIL, NO_SECCOMP, ROOT, Off, Probe, Scenes
@@ -528,7 +528,7 @@ REAPER_STEPS = (
 @scene("tree", "outlive the kill: keep a command's reaper stopped, at any step of its work",
        control="the reaper is stopped at that step")  # fmt: skip
 async def stopped_at_any_step(bench) -> None:
-    true_source = launch.warden_source
+    true_source = bubblewrap_launch.warden_source
     try:
         for step in REAPER_STEPS:
             (line,) = (line for line in true_source().splitlines() if line.strip().startswith(step))
@@ -536,7 +536,7 @@ async def stopped_at_any_step(bench) -> None:
             stopping = true_source().replace(
                 f"{line}\n", f"{line}\n{indent}while True: os.kill(me, SIGSTOP)\n"
             )
-            launch.warden_source = lambda source=stopping: source
+            bubblewrap_launch.warden_source = lambda source=stopping: source
             async with bench.jail() as jail:
                 process = await jail.spawn(["true"])
                 await until(
@@ -549,7 +549,7 @@ async def stopped_at_any_step(bench) -> None:
                 assert process.is_gone, step
                 process.close()
     finally:
-        launch.warden_source = true_source
+        bubblewrap_launch.warden_source = true_source
 
 
 def state(pid: int) -> str:
@@ -643,7 +643,7 @@ async def other_jail(bench) -> None:
 @scene("protocol", "print what looks like the shell's report of a command's end, on every descriptor",
        control="the shell's own report is accepted")  # fmt: skip
 async def forged_marker(bench) -> None:
-    from hutch.jail.shell.shared_shells import Shells
+    from hutch.jail.shell.shells_shared_by_session import Shells
 
     forge = (
         "import os,secrets\n"
@@ -700,7 +700,7 @@ raise SystemExit(7)
 @scene("protocol", "read the nonce from the shell's memory, and report the command's end in its place",
        control="the nonce is found, and a pipe of the same shell can be written to")  # fmt: skip
 async def forged_answer(bench) -> None:
-    from hutch.jail.shell.shared_shells import Shells
+    from hutch.jail.shell.shells_shared_by_session import Shells
 
     async with bench.jail() as jail:
         (jail._directory / "forge.py").write_text(FORGE_ANSWER)
@@ -719,7 +719,7 @@ async def forged_answer(bench) -> None:
 @scene("output", "flood the socket on which only the shell replies, a little at a time",
        control="up to the maximum size of a reply, it is accepted")  # fmt: skip
 async def flooded_answers(bench) -> None:
-    from hutch.jail.shell.shared_shells import Shells
+    from hutch.jail.shell.shells_shared_by_session import Shells
 
     flood = (
         "for at in /proc/$$/fd/*; do fd=${at##*/}; case $(readlink $at) in socket:*) break;; esac; done; "
@@ -737,7 +737,7 @@ async def flooded_answers(bench) -> None:
 @scene("output", "fill the host's disk by printing much in many commands",
        control="the newest of them is complete")  # fmt: skip
 async def output_files(bench) -> None:
-    from hutch.jail.shell.shared_shells import Shells
+    from hutch.jail.shell.shells_shared_by_session import Shells
 
     limits = replace(SMALL, output_bytes=64 * 1024, output_file_bytes=4 * MIB)
     async with bench.jail(limits) as jail:

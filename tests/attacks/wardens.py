@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail import command_process as process_module
-from hutch.jail.launch import launch
+from hutch.jail.launch import bubblewrap_launch
 from hutch.jail.launch import warden_control as control_module
 from hutch.jail.launch.warden_control import Control, ForeignSocket
 
@@ -49,13 +49,13 @@ while True:
 @contextlib.asynccontextmanager
 async def turned(bench, behaviour: str):
     """A jail with another program as its warden."""
-    true_source = launch.warden_source
-    launch.warden_source = lambda: FRAME + behaviour
+    true_source = bubblewrap_launch.warden_source
+    bubblewrap_launch.warden_source = lambda: FRAME + behaviour
     try:
         async with bench.jail() as jail:
             yield jail
     finally:
-        launch.warden_source = true_source
+        bubblewrap_launch.warden_source = true_source
 
 
 def descriptors() -> Counter[str]:
@@ -216,8 +216,11 @@ async def warden_floods(bench) -> None:
 
 @scene("protocol", "a hostile warden: never send ready", control="the real warden is ready in time")
 async def warden_never_ready(bench) -> None:
-    true_source, true_wait = launch.warden_source, control_module.READY_TIMEOUT_S
-    launch.warden_source, control_module.READY_TIMEOUT_S = lambda: "import time\ntime.sleep(300)", 1.0
+    true_source, true_wait = bubblewrap_launch.warden_source, control_module.READY_TIMEOUT_S
+    bubblewrap_launch.warden_source, control_module.READY_TIMEOUT_S = (
+        lambda: "import time\ntime.sleep(300)",
+        1.0,
+    )
     before = descriptors()
     try:
         try:
@@ -226,7 +229,7 @@ async def warden_never_ready(bench) -> None:
         except Unavailable:
             pass
     finally:
-        launch.warden_source, control_module.READY_TIMEOUT_S = true_source, true_wait
+        bubblewrap_launch.warden_source, control_module.READY_TIMEOUT_S = true_source, true_wait
     await none_kept(before)
     async with bench.jail() as jail:
         assert (await jail.run(["true"])).exit_code == 0

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.egress_startup import Outside
+from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_startup import Jailed, open_jail, start_jail
-from hutch.jail.limits.enforcement import can_limit_cpus
+from hutch.jail.limits.limit_enforcement import can_limit_cpus
 from hutch.jail.policy import AGENT, MIB, Policy
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from hutch.jail.interface import PIPE, Exit, LimitHit
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.limits.limit_hits import UNKNOWN, Cause, LimitHits, Suspect, hit_by_signal, size
 from hutch.jail.policy import AGENT, GIB, MIB, Limits, build_policy
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.settings.schema import Settings
 from tests.deadline import DEADLINE_S
 

@@ -14,7 +14,7 @@ from hutch.domain.errors import LimitReached
 from hutch.jail.command_process import Command
 from hutch.jail.interface import PIPE, Exit, Finished, LimitHit
 from hutch.jail.jail_startup import Jailed, open_jail
-from hutch.jail.limits.enforcement import Mark
+from hutch.jail.limits.limit_enforcement import Mark
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
 
 pytestmark = pytest.mark.anyio

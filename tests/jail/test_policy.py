@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.launch.visible_system import System
+from hutch.jail.launch.visible_system_files import System
 from hutch.jail.policy import GIB, MIB, PROFILES, Limits, Policy, arguments, environment, etc_files, profile
 
 MACHINE = System(

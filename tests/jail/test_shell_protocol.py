@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.shell.protocol import BASH, DASH, Dialect, Reply, ReplyParser
+from hutch.jail.shell.shell_protocol import BASH, DASH, Dialect, Reply, ReplyParser
 
 NONCE = b"0123456789abcdef" * 2
 OTHER = b"fedcba9876543210" * 2

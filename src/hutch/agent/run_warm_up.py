@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.bash import Bash, agent_shell
 from hutch.domain.errors import HutchError
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.llm.prices import is_priced
 from hutch.system.background_tasks import running
 

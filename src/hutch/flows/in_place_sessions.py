@@ -25,7 +25,7 @@ from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
 from hutch.sessions.host_dependencies import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.live_session import LiveSession

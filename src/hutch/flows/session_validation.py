@@ -24,7 +24,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.personas import find_persona
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.egress import check_reachable
-from hutch.jail.limits.enforcement import can_limit_cpus
+from hutch.jail.limits.limit_enforcement import can_limit_cpus
 from hutch.llm.model_name import parse_model_name
 
 PERSONA_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")

@@ -29,10 +29,10 @@ from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.flows.external_tool_calls import Tools
 from hutch.flows.policies.applicable_policies import NetworkLimit, Policies
-from hutch.jail.egress.egress_attempt import Report
+from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.jail.work_directory import JailLocation
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder

@@ -34,7 +34,7 @@ from hutch.gateway.request_head_limits import Protocol
 from hutch.gateway.server_socket import exposure, listen, url_of
 from hutch.gateway.stream import uvicorn_protocols
 from hutch.gateway.stream.open_streams import streams_of
-from hutch.jail.limits.enforcement import preferring_self
+from hutch.jail.limits.limit_enforcement import preferring_self
 from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.readiness import check_writable

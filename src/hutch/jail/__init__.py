@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hutch.jail.egress import EgressAttempt
-    from hutch.jail.egress_startup import Outside
+    from hutch.jail.egress_proxy_startup import Outside
     from hutch.jail.interface import PIPE, Exit, Finished, Jail, LimitHit, Process, Size
     from hutch.jail.jail_startup import open_jail
     from hutch.jail.policy import Limits, Policy, profile
     from hutch.jail.shared_terminal import Terminal, open_terminal
     from hutch.jail.shell.command_result import Result
-    from hutch.jail.shell.shared_shells import Shells, open_shell
     from hutch.jail.shell.shell import Shell
+    from hutch.jail.shell.shells_shared_by_session import Shells, open_shell
 
 __all__ = [
     "PIPE",

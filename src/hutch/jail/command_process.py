@@ -15,11 +15,11 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
+from hutch.jail.command_pipes import PipeReader, PipeWriter
 from hutch.jail.interface import SOCKET, Exit, Pipe, Size
 from hutch.jail.launch.warden_control import Control
-from hutch.jail.leftover_jobs import NO_JOBS, FoundJobs, Jobs, find_jobs
-from hutch.jail.pipes import PipeReader, PipeWriter
-from hutch.jail.pty import set_size
+from hutch.jail.leftover_job_detection import NO_JOBS, FoundJobs, Jobs, find_jobs
+from hutch.jail.pty_opening import set_size
 
 STATUS_LINE = re.compile(
     rb"taken (?P<reaper>\d{1,10})|started (?P<pid>\d{1,10})"

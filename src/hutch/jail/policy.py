@@ -12,7 +12,7 @@ from typing import Any
 
 from hutch.domain.commit_text import DEFAULT_AUTHOR, parse_author
 from hutch.domain.errors import BadRequest
-from hutch.jail.launch.visible_system import System
+from hutch.jail.launch.visible_system_files import System
 
 KIB = 1024
 MIB = 1024 * KIB

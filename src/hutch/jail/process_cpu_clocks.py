@@ -2,7 +2,7 @@
 
 A process that did not run has changed no file. The clock of a sleeping thread is exact, and counts its
 time and how often it ran. That of a running one may be late, so a running thread has always run. Every
-process that a command ever started is below its reaper, wherever it moved (`leftover_jobs.py`).
+process that a command ever started is below its reaper, wherever it moved (`leftover_job_detection.py`).
 """
 
 import os

@@ -17,7 +17,7 @@ from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Exit, Jail, Process, Size
 from hutch.jail.policy import Limits
-from hutch.jail.pty import set_size
+from hutch.jail.pty_opening import set_size
 
 RING_BYTES = 1024 * 1024
 PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program must wait

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, SuiteOptions
 from hutch.domain.session import Session
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.workspace.workspace import Workspace
 
 

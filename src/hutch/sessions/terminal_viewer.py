@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from hutch.agent.session_recorder import Recorder
 from hutch.domain.errors import BadRequest
 from hutch.jail.interface import Size
-from hutch.jail.leftover_jobs import JobWatch
+from hutch.jail.leftover_job_detection import JobWatch
 from hutch.jail.shared_terminal import Terminal, TerminalReader
 from hutch.sessions.agent_terminals import AgentTyping
 from hutch.sessions.requests import TerminalState

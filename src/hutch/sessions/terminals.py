@@ -28,7 +28,7 @@ from hutch.domain.events import (
 from hutch.domain.one_line_text_check import echo
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Size
-from hutch.jail.leftover_jobs import JobWatch
+from hutch.jail.leftover_job_detection import JobWatch
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shared_terminal import start_terminal
 from hutch.jail.shell_prompt_marks import marked_program

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hutch.domain.errors import LimitReached
-from hutch.jail.shared_mappings import MappedFiles
+from hutch.jail.shared_file_mappings import MappedFiles
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits

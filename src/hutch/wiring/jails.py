@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from hutch.dependencies.host_toolchains import find_toolchains, toolchain_variables
-from hutch.jail.egress.egress_attempt import Report
-from hutch.jail.egress_startup import Outside
+from hutch.jail.egress.egress_report_and_limits import Report
+from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.policy import Policy, build_policy
 from hutch.jail.work_directory import JailLocation

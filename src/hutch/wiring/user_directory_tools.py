@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from hutch.flows.user_directory_tools import DirectoryTools
-from hutch.jail.egress.egress_attempt import Report
+from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.jail.work_directory import JailLocation

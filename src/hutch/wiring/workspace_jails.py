@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.session_recorder import Recorder
 from hutch.jail.egress import Admit, EgressAttempt
-from hutch.jail.egress_startup import Outside
+from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.policy import Policy
 from hutch.jail.shell.command_result import ShellEvent
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.sessions.sandbox import Sandbox
 from hutch.settings import LoadedSettings
 from hutch.wiring import jails

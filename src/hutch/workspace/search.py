@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.interface import Finished, Jail, StreamName
-from hutch.jail.launch.visible_system import this_system
+from hutch.jail.launch.visible_system_files import this_system
 from hutch.system.chunked_collections import sort_in_chunks
 from hutch.workspace.globs import glob_pattern
 from hutch.workspace.hidden_files import HiddenFiles, IsHidden, hide_secrets

@@ -16,8 +16,8 @@ from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import NotFound
 from hutch.jail.interface import Finished, Jail, LimitHit, StreamName
+from hutch.jail.limits.limit_errors_in_output import OUT_OF_MEMORY
 from hutch.jail.limits.limit_hits import size
-from hutch.jail.limits.refusals import OUT_OF_MEMORY
 from hutch.jail.policy import Limits, profile
 
 OUTPUT = "/tmp/hutch-tests.txt"

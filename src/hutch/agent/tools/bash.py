@@ -21,8 +21,8 @@ from hutch.jail.limits.limit_hits import MEMBERS_TIMEOUT
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.policy import MAX_TIMEOUT_S, Limits
 from hutch.jail.shell.command_result import Result
-from hutch.jail.shell.shared_shells import Shells
 from hutch.jail.shell.shell import Shell
+from hutch.jail.shell.shells_shared_by_session import Shells
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output

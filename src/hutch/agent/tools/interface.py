@@ -18,7 +18,7 @@ from hutch.domain.image_header import ImageHeader
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_operations import FileChange
 from hutch.jail.interface import Jail, StreamName
-from hutch.jail.shell.shared_shells import Shells
+from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

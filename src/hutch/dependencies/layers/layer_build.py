@@ -25,7 +25,7 @@ from hutch.dependencies.layers.layer_store import ON_DISK, TREE, BuildFailure, L
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.egress import EgressAttempt
-from hutch.jail.egress_startup import Outside
+from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.interface import Finished
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import MAX_TIMEOUT_S, PATH, WORKSPACE, Policy

@@ -22,7 +22,7 @@ from hutch.jail.jail_processes import (
 )
 from hutch.jail.limits.activity_detection import ThreadActivity
 from hutch.jail.limits.cgroup import Cgroup
-from hutch.jail.limits.command_memory import CommandMemory
+from hutch.jail.limits.command_memory_limit import CommandMemory
 from hutch.jail.limits.cpu_time import CpuTimes
 from hutch.jail.limits.disk_growth import MAX_DEPTH, Growth
 from hutch.jail.limits.file_locks import count_locks, list_locks

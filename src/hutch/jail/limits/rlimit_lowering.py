@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from hutch.jail.jail_processes import is_below, members, read
 from hutch.jail.launch.jail_uid import Identity
-from hutch.jail.launch.visible_system import this_system
+from hutch.jail.launch.visible_system_files import this_system
 
 MAX_PASSES = 20  # a jail that forks faster than we list is stopped by its process limit
 HELPER_TIMEOUT_S = 10.0

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.jail.command_pipes import PipeWriter
 from hutch.jail.command_process import Command
 from hutch.jail.interface import StreamName
 from hutch.jail.output_buffer import CONTEXT_BYTES, NO_OUTPUT, StreamOutput
-from hutch.jail.pipes import PipeWriter
 from hutch.jail.shell.command_result import Ended, Result
 from hutch.jail.shell.leftover_process_signals import LeftProcesses
-from hutch.jail.shell.pipes import ShellOutput
-from hutch.jail.shell.proc_links import displayed_path
+from hutch.jail.shell.process_directory_and_descriptors import displayed_path
 from hutch.jail.shell.running_command import Job
+from hutch.jail.shell.shell_pipes import ShellOutput
 
 MAX_ENDED = 100  # that can still be queried
 MAX_WHOLE = 4  # the last of them, with all their output

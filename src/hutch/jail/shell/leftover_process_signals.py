@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from hutch.domain.errors import LimitReached
-from hutch.jail.leftover_jobs import Jobs
-from hutch.jail.shell.process import ShellProcess
+from hutch.jail.leftover_job_detection import Jobs
+from hutch.jail.shell.shell_process import ShellProcess
 
 SIGKILL = 9
 SCRIPT = 'number=$1; shift; kill -s "$number" -- "$@"'

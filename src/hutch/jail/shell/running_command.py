@@ -19,10 +19,10 @@ from hutch.jail.running_jail import Jailed
 from hutch.jail.shell import command_result
 from hutch.jail.shell.command_result import CommandEnd, Ended, OnEnd, Result
 from hutch.jail.shell.pipe_holder_process import end_holder, start_holder
-from hutch.jail.shell.pipes import Sink, discard
-from hutch.jail.shell.proc_links import displayed_path
-from hutch.jail.shell.process import ShellProcess
-from hutch.jail.shell.protocol import NULL
+from hutch.jail.shell.process_directory_and_descriptors import displayed_path
+from hutch.jail.shell.shell_pipes import Sink, discard
+from hutch.jail.shell.shell_process import ShellProcess
+from hutch.jail.shell.shell_protocol import NULL
 
 SIGINT, SIGKILL = 2, 9
 

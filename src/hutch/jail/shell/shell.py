@@ -21,7 +21,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.event_author import current_actor
 from hutch.jail.command_process import Command
 from hutch.jail.interface import OnOutput, Pipe, StreamName
-from hutch.jail.leftover_jobs import JobWatch
+from hutch.jail.leftover_job_detection import JobWatch
 from hutch.jail.request_checks import check_stdin
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.background_commands import Background, BackgroundCommand
@@ -39,11 +39,11 @@ from hutch.jail.shell.command_result import (
 )
 from hutch.jail.shell.effective_timeout import effective_timeout
 from hutch.jail.shell.leftover_process_signals import LeftProcesses
-from hutch.jail.shell.pipes import ShellOutput, discard
-from hutch.jail.shell.proc_links import displayed_path
-from hutch.jail.shell.process import ShellProcess
-from hutch.jail.shell.protocol import check_command
+from hutch.jail.shell.process_directory_and_descriptors import displayed_path
 from hutch.jail.shell.running_command import Job
+from hutch.jail.shell.shell_pipes import ShellOutput, discard
+from hutch.jail.shell.shell_process import ShellProcess
+from hutch.jail.shell.shell_protocol import check_command
 
 STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
 MAX_LEFT = 64  # commands of a shell whose processes can still print after them; older ones get SIGPIPE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import check_reachable
-from hutch.jail.egress_startup import Outside
+from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.jail_startup import Jailed, start_jail
 from hutch.jail.machine_checks import jail_checks
 from hutch.jail.policy import Policy

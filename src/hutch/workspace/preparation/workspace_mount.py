@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
+from hutch.jail.launch.bubblewrap_launch import nsenter_prefix
 from hutch.jail.launch.idmapped_mount import (
     STAGE,
     attach,
@@ -29,7 +30,6 @@ from hutch.jail.launch.idmapped_mount import (
     user_namespace,
 )
 from hutch.jail.launch.jail_uid import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
-from hutch.jail.launch.launch import nsenter_prefix
 from hutch.jail.work_directory import JailLocation, Namespaces
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock

@@ -7,9 +7,9 @@ sends first is relayed meanwhile, for protocols in which the server starts.
 import asyncio
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.jail.egress.client_hello import Incomplete, looks_like_tls, server_name
 from hutch.jail.egress.connection_streams import Side
 from hutch.jail.egress.host_normalization import as_address
+from hutch.jail.egress.tls_server_name import Incomplete, looks_like_tls, server_name
 
 # A fatal alert "unrecognized_name", so that a TLS client reports more than "connection closed".
 _TLS_ALERT = bytes.fromhex("15 0303 0002 02 70")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from hutch.jail.egress import Admit, Egress, EgressAttempt, EgressLimits, Resolve, serve_egress
-from hutch.jail.egress.egress_attempt import Report
+from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.interface import Jail
 
 logger = structlog.get_logger()

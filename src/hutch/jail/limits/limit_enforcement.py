@@ -16,10 +16,10 @@ from hutch.jail.interface import LimitHit, StreamName
 from hutch.jail.jail_processes import below
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.limits import cgroup
+from hutch.jail.limits.limit_errors_in_output import find_refusal
 from hutch.jail.limits.limit_hits import Cause, Suspect, now
 from hutch.jail.limits.limit_inspection import TMPFS, Inspector
 from hutch.jail.limits.limit_watcher import Watch
-from hutch.jail.limits.refusals import find_refusal
 from hutch.jail.limits.rlimit_lowering import lower_rlimits
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WORKSPACE, Limits

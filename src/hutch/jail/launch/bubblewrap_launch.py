@@ -25,7 +25,7 @@ from hutch.domain.errors import Unavailable
 from hutch.jail.launch import seccomp
 from hutch.jail.launch.idmapped_mount import idmapped, in_mount_namespace
 from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity
-from hutch.jail.launch.visible_system import this_system
+from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 from hutch.jail.shell_prompt_marks import shell_files
 from hutch.jail.work_directory import JailLocation, Namespaces

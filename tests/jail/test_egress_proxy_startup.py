@@ -21,7 +21,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail.egress import EgressAttempt
-from hutch.jail.egress_startup import Outside
+from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.interface import Size
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import Policy

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hutch.jail.launch.visible_system import System, read_system
+from hutch.jail.launch.visible_system_files import System, read_system
 
 
 def test_a_merged_system_is_exposed_by_links_and_etc_file_by_file(tmp_path: Path) -> None:

@@ -27,17 +27,17 @@ from dataclasses import replace
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.jail.command_process import Command
 from hutch.jail.interface import SOCKET, Exit
-from hutch.jail.leftover_jobs import NO_JOBS, Jobs
+from hutch.jail.leftover_job_detection import NO_JOBS, Jobs
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell import command_result
 from hutch.jail.shell.command_result import CommandEnd, Ended, SharedTimer
+from hutch.jail.shell.command_signal_scripts import KILL_SCRIPT, SIGNAL_SCRIPT
 from hutch.jail.shell.pipe_holder_process import end_holder, start_holder
-from hutch.jail.shell.pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
-from hutch.jail.shell.proc_links import ProcLinks
-from hutch.jail.shell.protocol import NULL, ChatterFilter, Dialect, ReplyParser, dialect, remove_chatter
-from hutch.jail.shell.signal_scripts import KILL_SCRIPT, SIGNAL_SCRIPT
+from hutch.jail.shell.process_directory_and_descriptors import ProcLinks
+from hutch.jail.shell.shell_pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
+from hutch.jail.shell.shell_protocol import NULL, ChatterFilter, Dialect, ReplyParser, dialect, remove_chatter
 
 START_TIMEOUT_S = 10.0
 PROBE_INTERVAL_S = 0.25
