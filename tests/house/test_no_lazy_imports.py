@@ -124,7 +124,7 @@ LATE = {
         "the HTTP client is loaded only when a provider is asked",
     ),
     ("hutch.gateway.auth.lazy_oidc_login", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
-    ("hutch.llm.prices", "genai_prices"): "half a second, for those who pay",
+    ("hutch.llm.reply_cost", "genai_prices"): "half a second, for those who pay",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     (

@@ -39,8 +39,8 @@ from hutch.domain.events import (
 from hutch.domain.no_model_messages import no_model_reason
 from hutch.domain.run_limits import LimitName
 from hutch.llm.interface import Call, FromModel, Request
-from hutch.llm.prices import cost_usd
 from hutch.llm.reply_builder import Reply
+from hutch.llm.reply_cost import cost_usd
 from hutch.snapshots.storage import Snapshot
 from hutch.system.uncancellable_work import wait_until_done
 

@@ -13,8 +13,8 @@ from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.events import CallMade, ModelReplied
 from hutch.domain.redaction import Redactor
 from hutch.llm.interface import Call, Delta, Model, Request
-from hutch.llm.prices import NO_OWN_PRICES, Prices, cost_usd
 from hutch.llm.reply_builder import Reply, ReplyBuilder
+from hutch.llm.reply_cost import NO_OWN_PRICES, Prices, cost_usd
 
 OnDelta = Callable[[Delta], None]
 

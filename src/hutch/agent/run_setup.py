@@ -15,7 +15,7 @@ from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import RunLimits
 from hutch.llm.interface import Model
-from hutch.llm.prices import NO_OWN_PRICES, Prices
+from hutch.llm.reply_cost import NO_OWN_PRICES, Prices
 
 
 @dataclass(frozen=True, slots=True)

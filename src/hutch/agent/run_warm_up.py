@@ -8,7 +8,7 @@ from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.bash import Bash, agent_shell
 from hutch.domain.errors import HutchError
 from hutch.jail.shell.shells_shared_by_session import Shells
-from hutch.llm.prices import is_priced
+from hutch.llm.reply_cost import is_priced
 from hutch.system.background_tasks import running
 
 REQUEST_SENT_S = 0.1  # by then the request is sent, and loading does not delay it

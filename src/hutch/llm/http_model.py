@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
-from hutch.llm.api_client import ApiClient
-from hutch.llm.call_normalization import CallIds
 from hutch.llm.image_support import for_account
 from hutch.llm.interface import Delta, Request
 from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import check_deltas, translate_errors
+from hutch.llm.provider_http_client import ApiClient
+from hutch.llm.tool_call_and_usage_normalization import CallIds
 
 
 class HttpModel(ABC):

@@ -19,11 +19,11 @@ import httpx2
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.domain.whole_word_truncation import first_words
-from hutch.llm.api_client import ApiError
 from hutch.llm.interface import Delta
 from hutch.llm.model_name import how_to_set, near_names, setting_of_address
-from hutch.llm.prices import listed_models
 from hutch.llm.provider_account import Account
+from hutch.llm.provider_http_client import ApiError
+from hutch.llm.reply_cost import listed_models
 from hutch.llm.reply_limits import Bound
 from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
 

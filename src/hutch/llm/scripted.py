@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound
-from hutch.llm.call_normalization import CallIds
 from hutch.llm.cassette import Cassette, Reply, When, load_cassette
 from hutch.llm.interface import (
     CallArguments,
@@ -28,6 +27,7 @@ from hutch.llm.interface import (
     Thinking,
     Usage,
 )
+from hutch.llm.tool_call_and_usage_normalization import CallIds
 from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
 
 OFFLINE = Path(__file__).with_name("offline.json")  # played when no model is configured

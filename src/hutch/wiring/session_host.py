@@ -20,7 +20,7 @@ from hutch.flows.run_execution.workspace_preparation import Preparer
 from hutch.flows.session_network_and_limits import SessionLimits
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
-from hutch.llm.prices import parse_prices
+from hutch.llm.reply_cost import parse_prices
 from hutch.sessions.host import Bounds, LocalHost
 from hutch.sessions.host_dependencies import HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.sandbox import Sandbox

@@ -33,7 +33,7 @@ from hutch.forge.forge_selection import Forges
 from hutch.llm.generation_option_check import check_generation
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Choice
-from hutch.llm.prices import Prices, is_priced, unpriced
+from hutch.llm.reply_cost import Prices, is_priced, unpriced
 from hutch.sessions.host_dependencies import Done
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind_point import effective_entries

@@ -27,7 +27,7 @@ from hutch.domain.session import Session
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.run_log_reader import start_of
 from hutch.llm.interface import Call, Model
-from hutch.llm.prices import Prices
+from hutch.llm.reply_cost import Prices
 from hutch.sessions.live_session import LiveSession
 from hutch.snapshots.tree_layout import Leaf
 from hutch.workspace.workspace import Workspace

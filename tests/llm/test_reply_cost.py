@@ -5,7 +5,7 @@ import pytest
 from hutch.domain.errors import BadRequest
 from hutch.llm.interface import Usage
 from hutch.llm.model_name import WITH_KEY
-from hutch.llm.prices import Price, cost_usd, is_priced, listed_models, parse_prices
+from hutch.llm.reply_cost import Price, cost_usd, is_priced, listed_models, parse_prices
 
 
 @pytest.mark.parametrize("name", ["scripted:a.yaml", "ollama:qwen3:8b"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hutch.llm.call_normalization import CallIds, Meter, json_arguments, json_object
 from hutch.llm.interface import Call, FromModel, FromUser, Request, Usage
+from hutch.llm.tool_call_and_usage_normalization import CallIds, Meter, json_arguments, json_object
 
 
 def test_ids_occur_once_in_a_conversation() -> None:

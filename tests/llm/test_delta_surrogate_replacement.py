@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hutch.llm.delta_surrogate_replacement import replace_lone_surrogates
 from hutch.llm.interface import CallArguments, CallStarted, Finish, Text, Thinking
-from hutch.llm.lone_surrogates import replace_lone_surrogates
 
 ANY = st.text(st.characters(codec=None))
 
