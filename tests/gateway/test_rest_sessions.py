@@ -8,7 +8,7 @@ import pytest
 from hutch.domain.ids import SessionId
 from hutch.flows.user_accounts import Accounts
 from hutch.gateway.rest.sessions import DeliveryOut
-from hutch.sessions.host import LocalHost
+from hutch.sessions.session_host import LocalHost
 from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
 

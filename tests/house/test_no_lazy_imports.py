@@ -112,7 +112,10 @@ LATE = {
     ("hutch.flows.password_hashing", "argon2.exceptions"): "as above",
     ("hutch.dependencies.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",
     **dict.fromkeys(
-        ((f"hutch.sessions.documents.{name}", "pycrdt") for name in ("open_document", "shared_text")),
+        (
+            (f"hutch.sessions.collaborative_editing.{name}", "pycrdt")
+            for name in ("open_document", "shared_text")
+        ),
         "only a session with an open editor needs shared texts",
     ),
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",

@@ -12,7 +12,7 @@ from hutch.domain.events import (
     JobsEnded,
 )
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.change_batch import Attribution
+from hutch.sessions.snapshot_change_events import Attribution
 from hutch.snapshots.disk_walk import TICK_NS
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pycrdt import Doc, Text
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.sessions.documents.open_document import OpenDocument
-from hutch.sessions.documents.shared_text import ROOT, SharedText
-from hutch.sessions.documents.text_difference import find_replacements
-from hutch.sessions.documents.update_journal import Header, Journal
+from hutch.sessions.collaborative_editing.open_document import OpenDocument
+from hutch.sessions.collaborative_editing.shared_text import ROOT, SharedText
+from hutch.sessions.collaborative_editing.text_difference import find_replacements
+from hutch.sessions.collaborative_editing.update_journal import Header, Journal
 from hutch.sessions.requests import ReadFile, Request, WriteFile
 from hutch.workspace.files.partial_read import Bytes
 

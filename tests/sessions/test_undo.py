@@ -15,7 +15,7 @@ from hutch.flows import sessions
 from hutch.flows.run_execution.agent_work_and_tests import REOPENED
 from hutch.llm.interface import FromTool, FromUser
 from hutch.sessions import requests
-from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.state_before_last_run import effective_entries
 from tests.sessions.hosting import call, owner, serving, until
 from tests.sessions.undo_stage import Stage
 

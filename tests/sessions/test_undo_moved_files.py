@@ -10,9 +10,9 @@ from hutch.domain.errors import Conflict, WorkWouldBeLost
 from hutch.domain.events import CommandEnded, CommandStarted, Entry, Event, FileChanged, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.sessions import requests
-from hutch.sessions.step_changes import find_step
+from hutch.sessions.changes_of_one_step import find_step
 from tests.sessions.hosting import serving
-from tests.sessions.test_undo_reversals import Place, changed
+from tests.sessions.test_undo_target_versions import Place, changed
 from tests.sessions.undo_stage import Stage
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from hutch.domain.errors import EventsMissing, RecordDamaged, Unavailable
 from hutch.domain.events import Entry, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
-from hutch.sessions.update_channel import PAGE_ENTRIES, Channels
+from hutch.sessions.session_update_fan_out import PAGE_ENTRIES, Channels
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record

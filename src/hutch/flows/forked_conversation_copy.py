@@ -29,7 +29,7 @@ from hutch.domain.events import (
     to_json,
 )
 from hutch.domain.session_events import UndoEvent
-from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.state_before_last_run import effective_entries
 
 SEEN = (
     *(RunStarted, MessageSent, ModelReplied, ToolCalled, ToolReturned, ImageLoaded),

@@ -27,10 +27,10 @@ from hutch.jail.limits.limit_hits import size
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shells_shared_by_session import Shells
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
-from hutch.sessions.host_dependencies import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.update_channel import Channels
+from hutch.sessions.session_host_dependencies import Done, HostCallbacks, HostDependencies, Prepared
+from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
 from hutch.store.process_bound_runs import reservation_name
 from hutch.store.run_queue import Runs

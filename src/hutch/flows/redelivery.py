@@ -18,7 +18,7 @@ from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.run_lookup import read_log
 from hutch.flows.sessions import allowed, run
-from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.state_before_last_run import effective_entries
 from hutch.sessions.waiting_run_cancellation import DELIVERED
 from hutch.store.run_queue import Runs
 

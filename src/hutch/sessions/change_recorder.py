@@ -27,7 +27,7 @@ from hutch.domain.run_events import ChangeCause
 from hutch.edit.file_operations import FileChange
 from hutch.sessions.announced_changes import AnnouncedChanges
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.change_batch import Attribution, ChangeBatch, Changed, ListingBudget
+from hutch.sessions.snapshot_change_events import Attribution, ChangeBatch, Changed, ListingBudget
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.storage import Snapshot, Taken
 from hutch.snapshots.tree_layout import Branch, Item, Leaf

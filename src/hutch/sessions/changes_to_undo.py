@@ -29,7 +29,7 @@ from hutch.domain.events import (
     SessionRewound,
     SnapshotTaken,
 )
-from hutch.sessions.rewind_point import before_last_run
+from hutch.sessions.state_before_last_run import before_last_run
 from hutch.system.terminal_text import one_line
 
 LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
-from hutch.sessions.documents.open_document import OpenDocument, Peer
+from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
 from hutch.sessions.requests import Request
 
 T = TypeVar("T")

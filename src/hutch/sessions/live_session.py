@@ -40,12 +40,12 @@ from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import newest_snapshot
-from hutch.sessions.host_dependencies import HostDependencies
-from hutch.sessions.opened_sandbox import OpenedSandbox, open_sandbox
 from hutch.sessions.pending_questions import Waits
+from hutch.sessions.recorded_sandbox import OpenedSandbox, open_sandbox
 from hutch.sessions.request_handler import RequestHandler
 from hutch.sessions.requests import CheckUndo, Request
 from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.session_host_dependencies import HostDependencies
 from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
 from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs

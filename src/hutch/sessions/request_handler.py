@@ -30,11 +30,11 @@ from hutch.sessions.file_tools_for_users import use_tool
 from hutch.sessions.listening_ports import listening
 from hutch.sessions.output_log_filter import Make
 from hutch.sessions.output_recorder import OutputRecorder
-from hutch.sessions.program_runner import ProgramRunner
+from hutch.sessions.program_run_without_shell import ProgramRunner
 from hutch.sessions.response_redaction import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
-from hutch.sessions.user_tests import UserTests
+from hutch.sessions.user_and_automatic_test_runs import UserTests
 from hutch.snapshots.storage import Snapshot
 from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from hutch.domain.events import CommandEnded, CommandStarted
-from hutch.sessions.terminal_marks import Mark
+from hutch.sessions.shell_mark_parser import Mark
 
 MAX_LINE_CHARS = 64 * 1024
 MAX_LINES = 100  # that are remembered

@@ -11,7 +11,7 @@ from hutch.jail.shared_terminal import Terminal, TerminalReader
 from hutch.sessions.agent_terminals import AgentTyping
 from hutch.sessions.requests import TerminalState
 from hutch.sessions.terminal_commands import TerminalCommands
-from hutch.sessions.terminal_input import TerminalInput
+from hutch.sessions.terminal_input_recorder import TerminalInput
 from hutch.sessions.terminal_masking import MaskedReader
 
 MAX_SIDE = 1000  # rows or columns

@@ -35,9 +35,9 @@ from hutch.jail.shell_prompt_marks import marked_program
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.requests import TerminalProgram, TerminalState
+from hutch.sessions.shell_mark_parser import Mark, MarkParser
 from hutch.sessions.terminal_commands import TerminalCommands
-from hutch.sessions.terminal_input import TerminalInput
-from hutch.sessions.terminal_marks import Mark, MarkParser
+from hutch.sessions.terminal_input_recorder import TerminalInput
 from hutch.sessions.terminal_masking import KeyMask, MaskedReader, first_masked
 from hutch.sessions.terminal_viewer import Held, TerminalViewer, checked_size
 

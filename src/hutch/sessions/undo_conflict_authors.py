@@ -10,8 +10,8 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, FileChanged
 from hutch.sessions.changes_to_undo import UndoTarget
 from hutch.sessions.undo_planning import Reason
-from hutch.sessions.undo_reversals import Reversals
-from hutch.sessions.undo_versions import Version, read_version
+from hutch.sessions.undo_target_versions import Reversals
+from hutch.sessions.undo_version_comparison import Version, read_version
 from hutch.snapshots.path_versions import SnapshotVersions
 from hutch.workspace.workspace import Workspace
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hutch.sessions.undo_planning import UndoPlan
-from hutch.sessions.undo_versions import Version
+from hutch.sessions.undo_version_comparison import Version
 from hutch.snapshots.path_versions import SnapshotVersions
 from hutch.snapshots.tree_layout import Branch, Leaf
 

@@ -11,7 +11,7 @@ from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts
 from hutch.forge.allowed_repository_hosts import AllowedHosts
-from hutch.sessions.host import LocalHost
+from hutch.sessions.session_host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.process_bound_runs import reservation_name

@@ -21,11 +21,11 @@ from hutch.flows.session_network_and_limits import SessionLimits
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.reply_cost import parse_prices
-from hutch.sessions.host import Bounds, LocalHost
-from hutch.sessions.host_dependencies import HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.update_channel import Channels
-from hutch.sessions.warm_pool import WarmPool
+from hutch.sessions.session_host import Bounds, LocalHost
+from hutch.sessions.session_host_dependencies import HostCallbacks, HostDependencies, Prepared
+from hutch.sessions.session_update_fan_out import Channels
+from hutch.sessions.warm_sandbox_pool import WarmPool
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
 from hutch.store.message_and_run_rate_limits import SessionRates

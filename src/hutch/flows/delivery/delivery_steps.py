@@ -37,9 +37,9 @@ from hutch.flows.session_access import caller_of
 from hutch.forge.forge_selection import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.run_worker import FAULT
+from hutch.sessions.state_before_last_run import effective_entries
 from hutch.sessions.waiting_run_cancellation import CANCELLED, DELIVERED, undelivered
-from hutch.sessions.worker import FAULT
 from hutch.snapshots.storage import Snapshot
 from hutch.store.proposed_changes import Changes
 from hutch.system.background_tasks import cancel_and_wait

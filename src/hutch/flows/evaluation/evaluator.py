@@ -28,9 +28,9 @@ from hutch.flows.flow_services import Services
 from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.run_lookup import read_log
 from hutch.jail.interface import Jail
-from hutch.sessions.host import LocalHost
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
+from hutch.sessions.session_host import LocalHost
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.preparation.workspace_record import Record
 from hutch.workspace.workspace import Workspace

@@ -16,10 +16,10 @@ from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.agent_review_publication import finish_despite_cancel, given, keep
 from hutch.flows.reviews.review_subject import Subject, find_subject
 from hutch.forge.interface import SETTLE_DELAY_S
-from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.rewind_point import effective_entries
-from hutch.sessions.worker import FAULT
+from hutch.sessions.run_worker import FAULT
+from hutch.sessions.session_host_dependencies import HostDependencies
+from hutch.sessions.state_before_last_run import effective_entries
 from hutch.system.steady_clock import remaining_s, wall_ms
 
 logger = structlog.get_logger()

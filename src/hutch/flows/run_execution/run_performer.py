@@ -34,9 +34,9 @@ from hutch.llm.generation_option_check import check_generation
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Choice
 from hutch.llm.reply_cost import Prices, is_priced, unpriced
-from hutch.sessions.host_dependencies import Done
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.session_host_dependencies import Done
+from hutch.sessions.state_before_last_run import effective_entries
 from hutch.sessions.waiting_run_cancellation import DELIVERED, UNDONE, first_end, report_undelivered
 from hutch.workspace.preparation.workspace_record import Record
 

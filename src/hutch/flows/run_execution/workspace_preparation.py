@@ -15,10 +15,10 @@ from hutch.flows.session_access import caller_of
 from hutch.forge.forge_selection import Forges
 from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
-from hutch.sessions.host_dependencies import HostDependencies, Prepared
 from hutch.sessions.interface import Delta
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.update_channel import Channels
+from hutch.sessions.session_host_dependencies import HostDependencies, Prepared
+from hutch.sessions.session_update_fan_out import Channels
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.pending_starter_files import StagedFiles
 from hutch.workspace.preparation.workspace_record import Home, Record

@@ -25,7 +25,7 @@ from hutch.gateway.stream.sse_and_websocket_frames import (
     parse_number,
 )
 from hutch.gateway.stream.stream_permission import StreamGrant, grant_of, grant_stream
-from hutch.sessions.documents.open_document import OpenDocument
+from hutch.sessions.collaborative_editing.open_document import OpenDocument
 from hutch.sessions.requests import ReadFile, WriteFile
 
 MAX_FILES = 50  # of one client

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hutch.domain.event_author import Actor
 from hutch.domain.events import FileChanged, FilesChanged
-from hutch.sessions.change_batch import (
+from hutch.sessions.snapshot_change_events import (
     LISTED_PER_S,
     MAX_DIRECTORIES,
     MAX_LISTED,

@@ -10,10 +10,16 @@ from typing import Any, Protocol
 import structlog
 
 from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
-from hutch.sessions.documents.document_file_reader import MAX_FILE_BYTES, Call, FileText, hash_of, read_file
-from hutch.sessions.documents.shared_text import SharedText
-from hutch.sessions.documents.text_difference import find_replacements
-from hutch.sessions.documents.update_journal import UPDATE, WRITE, Header, Journal, Record
+from hutch.sessions.collaborative_editing.document_file_reader import (
+    MAX_FILE_BYTES,
+    Call,
+    FileText,
+    hash_of,
+    read_file,
+)
+from hutch.sessions.collaborative_editing.shared_text import SharedText
+from hutch.sessions.collaborative_editing.text_difference import find_replacements
+from hutch.sessions.collaborative_editing.update_journal import UPDATE, WRITE, Header, Journal, Record
 from hutch.sessions.requests import WriteFile
 from hutch.system.uncancellable_work import run_to_end
 

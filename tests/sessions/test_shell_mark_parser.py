@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.sessions.terminal_marks import BEGINNING, MAX_MARK_BYTES, Mark, MarkParser
+from hutch.sessions.shell_mark_parser import BEGINNING, MAX_MARK_BYTES, Mark, MarkParser
 
 KEY = "0123456789abcdef0123456789abcdef"
 PROMPT = f"\x1b]133;D;1;hutch={KEY};cwd=/work;space\x1b\\".encode()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.sessions.warm_pool import WarmPool
+from hutch.sessions.warm_sandbox_pool import WarmPool
 
 pytestmark = pytest.mark.anyio
 

@@ -19,16 +19,16 @@ from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import PUBLIC, Reader
 from hutch.domain.session import SessionState
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
-from hutch.sessions.documents.documents import Documents
-from hutch.sessions.documents.open_document import OpenDocument, Peer
-from hutch.sessions.host_dependencies import HostDependencies
+from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
+from hutch.sessions.collaborative_editing.open_documents import Documents
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
 from hutch.sessions.live_option_changes import apply_changes
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import ReadFile, Request
+from hutch.sessions.run_worker import Worker
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.worker import Worker
+from hutch.sessions.session_host_dependencies import HostDependencies
 from hutch.store.inputs import Inputs
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.sessions import Sessions

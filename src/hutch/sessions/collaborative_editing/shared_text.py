@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from hutch.domain.errors import BadRequest
-from hutch.sessions.documents.text_difference import Replacement
+from hutch.sessions.collaborative_editing.text_difference import Replacement
 
 if TYPE_CHECKING:
     from pycrdt import Doc, Text

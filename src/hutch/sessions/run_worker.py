@@ -16,9 +16,9 @@ from hutch.domain.events import RunEnded, SessionEnded, SessionPaused
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace_id import traced
-from hutch.sessions.host_dependencies import Done
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.lost_run_detection import LeaseWatch
+from hutch.sessions.session_host_dependencies import Done
 from hutch.sessions.waiting_run_cancellation import CANCELLED, first_end, report_undelivered
 from hutch.store.process_bound_runs import is_reserved
 from hutch.store.run_queue import RunCapacity, Runs

@@ -10,9 +10,9 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
-from hutch.sessions import update_channel as channel_module
+from hutch.sessions import session_update_fan_out as channel_module
 from hutch.sessions.interface import Delta
-from hutch.sessions.update_channel import Channels
+from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog, open_log
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.requests import Request
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.update_channel import Channels
+from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log_interface import EventLog
 from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
 from hutch.store.table_access import Rows

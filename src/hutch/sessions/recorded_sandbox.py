@@ -16,7 +16,7 @@ from hutch.sessions.request_handler import RequestHandler
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.snapshot_schedule import SnapshotSchedule
 from hutch.sessions.terminals import Terminals
-from hutch.sessions.user_tests import UserTests
+from hutch.sessions.user_and_automatic_test_runs import UserTests
 from hutch.store.terminal_export import count_terminals
 
 if TYPE_CHECKING:

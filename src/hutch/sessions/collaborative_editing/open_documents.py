@@ -10,8 +10,8 @@ from typing import Any
 
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import FileChanged, FilesChanged
-from hutch.sessions.documents.document_file_reader import Call
-from hutch.sessions.documents.open_document import OpenDocument, Peer
+from hutch.sessions.collaborative_editing.document_file_reader import Call
+from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
 
 MAX_OPEN = 200  # in one session
 
