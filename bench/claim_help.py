@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.agents import Office, a_place
 from bench.row import Row
 
-from hutch.settings.paths import Paths
+from hutch.settings.installation_paths import Paths
 from hutch.system.running_server_discovery import announced
 
 RUNS, WHOLE_RUNS = 30, 7

@@ -132,7 +132,7 @@ LATE = {
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     (
         "hutch.settings.author_setting",
-        "hutch.settings.loading",
+        "hutch.settings.layered_loading",
     ): "only a file that is wrong needs the words for it",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",
     ("hutch.store.database", "alembic.config"): "as above",

@@ -4,9 +4,9 @@ import ast
 
 READERS = {
     "hutch.settings.author_setting",
-    "hutch.settings.loading",
+    "hutch.settings.layered_loading",
     "hutch.settings.package_index_variables",
-    "hutch.settings.paths",
+    "hutch.settings.installation_paths",
 }
 NAMES = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 

@@ -6,10 +6,10 @@ so they are imported on first use.
 
 from typing import TYPE_CHECKING, Any
 
-from hutch.settings.paths import Paths, editor_variable, find_paths, named_server, terminal_type
+from hutch.settings.installation_paths import Paths, editor_variable, find_paths, named_server, terminal_type
 
 if TYPE_CHECKING:
-    from hutch.settings.loading import LoadedSettings, load, user_environment
+    from hutch.settings.layered_loading import LoadedSettings, load, user_environment
     from hutch.settings.schema import Settings
 
 __all__ = [
@@ -28,6 +28,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in {"LoadedSettings", "Settings", "load", "user_environment"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hutch.settings import loading
+    from hutch.settings import layered_loading
 
-    return getattr(loading, name)
+    return getattr(layered_loading, name)

@@ -4,7 +4,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 
-from hutch.settings.paths import find_paths
+from hutch.settings.installation_paths import find_paths
 
 
 def author_setting(environ: Mapping[str, str] | None = None) -> str:
@@ -18,6 +18,6 @@ def author_setting(environ: Mapping[str, str] | None = None) -> str:
     except (FileNotFoundError, KeyError):
         return ""
     except (OSError, ValueError, TypeError, RecursionError):  # invalid: `load` describes the error
-        from hutch.settings.loading import load
+        from hutch.settings.layered_loading import load
 
         return load(environ=environ).settings.delivery.author or ""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ByteSize, Field
 
-from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.value_types import (
     GIB,
     MIB,

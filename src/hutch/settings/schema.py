@@ -1,6 +1,6 @@
 """All settings: names, types, defaults, and what a repository may set.
 
-Values are read in `loading.py`; `docs/settings.md` is generated from this module. Sizes
+Values are read in `layered_loading.py`; `docs/settings.md` is generated from this module. Sizes
 and times have their unit in the name.
 """
 
@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
-from hutch.settings.environment_section import Environment
+from hutch.settings.dependency_section import Environment
 from hutch.settings.jail_sections import Jail, Members
-from hutch.settings.policy_table import Categories, PolicyTables
-from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings.owner_policy_tables import Categories, PolicyTables
+from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.secret_sources import Secrets
 from hutch.settings.server_sections import Github, Oidc, Server, Sessions, Telemetry
 from hutch.settings.value_types import (

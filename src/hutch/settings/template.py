@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 
 from hutch.domain.known_secret_names import SECRETS
-from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.schema import FIELDS, Settings, repository_access
 from hutch.settings.toml_writer import to_toml
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.settings.paths import Paths
+from hutch.settings.installation_paths import Paths
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.log_limit import DEFAULT_LOG_BYTES
 

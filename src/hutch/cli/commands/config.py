@@ -19,7 +19,7 @@ from hutch.cli.commands.config_init import init_command
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.known_secret_names import check_known, is_known
 from hutch.domain.redaction import Redactor
-from hutch.settings.repository_file import config_file
+from hutch.settings.repository_settings_file import config_file
 from hutch.settings.schema import FIELDS, environment_variable
 from hutch.settings.secret_sources import named_sources
 from hutch.settings.toml_writer import quote, to_toml

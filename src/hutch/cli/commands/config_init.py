@@ -9,7 +9,7 @@ import typer
 
 from hutch import settings
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.settings.repository_file import config_file
+from hutch.settings.repository_settings_file import config_file
 from hutch.settings.template import repository_template, user_template
 from hutch.system.atomic_file import replace_file
 from hutch.system.terminal_text import visible

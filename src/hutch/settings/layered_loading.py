@@ -2,7 +2,7 @@
 
 A value comes from, in this order: a flag, a `HUTCH_*` variable, the user's own file,
 the repository's file, the default. Errors in the first three stop Hutch. A
-repository's file is untrusted: the rules of `repository_file.py` decide what it may set,
+repository's file is untrusted: the rules of `repository_settings_file.py` decide what it may set,
 and its errors are never fatal.
 """
 
@@ -21,9 +21,9 @@ from pydantic import ByteSize, ValidationError
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.redaction import Redactor
-from hutch.settings import repository_file
-from hutch.settings.paths import Paths
-from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings import repository_settings_file
+from hutch.settings.installation_paths import Paths
+from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.schema import (
     FIELDS,
     RENAMED,
@@ -33,7 +33,7 @@ from hutch.settings.schema import (
     repository_access,
     size_text,
 )
-from hutch.settings.validation_messages import describe
+from hutch.settings.setting_error_messages import describe
 
 MAX_REFUSALS = 20
 FLAG, DEFAULT = "the command line", "default"
@@ -64,7 +64,7 @@ class LoadedSettings:
         """True if a setting has its value from the repository."""
         origin = Path(self.origins.get(name, ""))
         return (
-            origin.parts[-2:] == (repository_file.FOLDER, repository_file.FILE)
+            origin.parts[-2:] == (repository_settings_file.FOLDER, repository_settings_file.FILE)
             and origin != self.paths.config_file
         )
 
@@ -79,8 +79,8 @@ class LoadedSettings:
 
     def with_repository(self, config: bytes) -> "LoadedSettings":
         """These settings with the content of a repository's settings file."""
-        values, path = dict(self.values), f"{repository_file.FOLDER}/{repository_file.FILE}"
-        refused = _admit(lambda: repository_file.parse(config), path, values)
+        values, path = dict(self.values), f"{repository_settings_file.FOLDER}/{repository_settings_file.FILE}"
+        refused = _admit(lambda: repository_settings_file.parse(config), path, values)
         return _loaded(self.paths, values, refused)
 
 
@@ -113,7 +113,11 @@ def load(
     values = {name: one for layer in layers for name, one in layer.items()}
     refused = []
     if repo is not None:
-        refused = _admit(lambda: repository_file.read(repo), str(repository_file.config_file(repo)), values)
+        refused = _admit(
+            lambda: repository_settings_file.read(repo),
+            str(repository_settings_file.config_file(repo)),
+            values,
+        )
     return _loaded(paths, values, refused)
 
 
@@ -150,7 +154,7 @@ def _user_file(path: Path) -> dict[str, SourcedValue]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise BadRequest(
-            f"{path} is not valid TOML: {repository_file.describe_toml_error(error)}. "
+            f"{path} is not valid TOML: {repository_settings_file.describe_toml_error(error)}. "
             "Correct it or move it away."
         ) from None
 
@@ -209,7 +213,7 @@ def _admit(read: Callable[[], Mapping[str, Any]], path: str, values: dict[str, S
     """Add the settings that a repository may set to `values`; return a sentence about each other one."""
     try:
         requested = _flat(read(), path)
-    except repository_file.UnusableFile as error:
+    except repository_settings_file.UnusableFile as error:
         return [f"{path!r} is ignored: {error}."]
     present = _validated(values)
     refused = []
@@ -236,7 +240,9 @@ def _refusal(name: str, requested: SourcedValue, present: Settings) -> str:
     if problem := _problem(name, requested):
         return problem[0].lower() + problem[1:]
     now, new = attrgetter(name)(present), attrgetter(name)(_validated({name: requested}))
-    if repository_access(name) is RepositoryAccess.TIGHTEN and not repository_file.is_tighter(new, now):
+    if repository_access(name) is RepositoryAccess.TIGHTEN and not repository_settings_file.is_tighter(
+        new, now
+    ):
         return f"a repository may only tighten it, and it is {_quote_value(name, now)}"
     return ""
 

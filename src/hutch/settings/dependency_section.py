@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, Confi
 
 from hutch.domain.jail_variables import refusal_of_variable
 from hutch.domain.validation_messages import describe_with_location
-from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.value_types import (
     GIB,
     MIB,
