@@ -21,7 +21,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.store.event_log import open_log
 from tests.deadline import DEADLINE_S
 

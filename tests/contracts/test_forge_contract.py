@@ -24,7 +24,7 @@ from hutch.forge.interface import Commits, Forge, Merge, Objections, Statement
 from hutch.forge.local_forge import LocalRepository
 from hutch.forge.plain_git_forge import PlainGit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.wiring.forges import forges_of
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches, push, tip

@@ -14,7 +14,7 @@ from hutch.flows.delivery.secret_search import (
     describe_secrets,
     search_work,
 )
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import Delivering, bare, push
 

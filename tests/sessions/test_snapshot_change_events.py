@@ -14,7 +14,7 @@ from hutch.sessions.snapshot_change_events import (
     Changed,
     ListingBudget,
 )
-from hutch.snapshots.tree_layout import FILES, IGNORED, Item, Leaf
+from hutch.snapshots.git_tree_layout import FILES, IGNORED, Item, Leaf
 
 ADA, BEN = Attribution(Actor("u1", "command", "main")), Attribution(Actor("u2", "request"))
 

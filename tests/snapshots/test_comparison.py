@@ -9,8 +9,8 @@ from hutch.domain.errors import BadRequest
 from hutch.forge.host_git import Git
 from hutch.snapshots.comparison import Change, changes, differences, patch
 from hutch.snapshots.confined_directory import Directory
+from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.snapshot import Content, Snapshots
-from hutch.snapshots.storage import Snapshot
 from tests.snapshots.trees import discard, git
 
 GIT = Git({"PATH": os.defpath})

@@ -13,9 +13,9 @@ from hutch.snapshots.base_index import index_base
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import collect
+from hutch.snapshots.git_storage import Snapshot
+from hutch.snapshots.git_tree_layout import FILES, Leaf, OmittedEntry
 from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
-from hutch.snapshots.storage import Snapshot
-from hutch.snapshots.tree_layout import FILES, Leaf, OmittedEntry
 from tests.snapshots.trees import git
 
 LIMITS = SnapshotLimits(large_bytes=50_000, file_bytes=100_000, ignored_file_bytes=10)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.git_tree_layout import Leaf, OmittedEntry
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
-from hutch.snapshots.tree_layout import Leaf, OmittedEntry
 from tests.examples import examples
 from tests.snapshots.layers import coarse
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes, write_tree

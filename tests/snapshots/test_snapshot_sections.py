@@ -4,8 +4,8 @@ import stat
 
 import pytest
 
+from hutch.snapshots.git_tree_layout import FILES, IGNORED, PRIVATE
 from hutch.snapshots.snapshot_sections import Context, EmptyBase
-from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE
 
 FILE, LINK = stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.snapshots.git_tree_layout import EMPTY_BRANCH, FILES, Item, Leaf, OmittedEntry
 from hutch.snapshots.stat_cache import (
     MAGIC,
     MIN_REWRITE_BYTES,
@@ -17,7 +18,6 @@ from hutch.snapshots.stat_cache import (
     decode_listing,
     read_frame,
 )
-from hutch.snapshots.tree_layout import EMPTY_BRANCH, FILES, Item, Leaf, OmittedEntry
 from hutch.system.chunked_collections import CHUNK_SIZE
 
 ANCHOR = (1, "a" * 40)

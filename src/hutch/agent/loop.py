@@ -41,7 +41,7 @@ from hutch.domain.run_limits import LimitName
 from hutch.llm.interface import Call, FromModel, Request
 from hutch.llm.reply_builder import Reply
 from hutch.llm.reply_cost import cost_usd
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.system.uncancellable_work import wait_until_done
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]

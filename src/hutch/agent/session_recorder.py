@@ -23,7 +23,7 @@ from hutch.domain.events import Event, RunEnded, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.redaction import Redactor
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.store.event_log_interface import AlsoWrite, EventLog
 from hutch.system.uncancellable_work import run_to_end
 

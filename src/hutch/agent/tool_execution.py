@@ -14,7 +14,7 @@ from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.domain.event_author import AGENT, Actor, acting
 from hutch.domain.events import Event, ImageLoaded, ToolCalled, ToolReturned
 from hutch.llm.interface import Call
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 
 Write = Callable[..., Awaitable[None]]  # takes events; they are in the log when it returns
 

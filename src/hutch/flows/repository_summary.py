@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from hutch.agent.repository_testing.test_suites import MAX_PATHS
 from hutch.agent.tools.interface import Context
 from hutch.domain.errors import Denied, NotFound
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable
 
 MAX_LANGUAGES = 3

@@ -29,8 +29,8 @@ from hutch.sessions.announced_changes import AnnouncedChanges
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.snapshot_change_events import Attribution, ChangeBatch, Changed, ListingBudget
 from hutch.snapshots.comparison import Difference, differences
-from hutch.snapshots.storage import Snapshot, Taken
-from hutch.snapshots.tree_layout import Branch, Item, Leaf
+from hutch.snapshots.git_storage import Snapshot, Taken
+from hutch.snapshots.git_tree_layout import Branch, Item, Leaf
 from hutch.store.event_log_interface import EventLog
 from hutch.workspace.workspace import Workspace
 

@@ -35,7 +35,7 @@ from hutch.sessions.response_redaction import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
 from hutch.sessions.user_and_automatic_test_runs import UserTests
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
 from hutch.workspace.cross_line_secrets import hide_across_lines

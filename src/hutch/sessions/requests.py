@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from hutch.domain.inputs import Redo, Undo
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_operations import FileChange
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import Bytes

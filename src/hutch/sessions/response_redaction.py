@@ -13,7 +13,7 @@ from hutch.domain.redaction import Redactor
 from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.edit.file_operations import FileChange
 from hutch.snapshots.comparison import Change
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Entry, Page

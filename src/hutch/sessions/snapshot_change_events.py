@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from hutch.domain.event_author import Actor
 from hutch.domain.events import Event, FileChanged, FilesChanged
-from hutch.snapshots.tree_layout import FILES, Item, Leaf
+from hutch.snapshots.git_tree_layout import FILES, Item, Leaf
 
 MAX_LISTED = 1000  # files of one author and cause that are listed one by one,
 LISTED_PER_S = 10.0  # and that many more in each second afterwards

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from hutch.sessions.undo_planning import UndoPlan
 from hutch.sessions.undo_version_comparison import Version
+from hutch.snapshots.git_tree_layout import Branch, Leaf
 from hutch.snapshots.path_versions import SnapshotVersions
-from hutch.snapshots.tree_layout import Branch, Leaf
 
 
 def check_places(plan: UndoPlan[Version], now: SnapshotVersions) -> None:

@@ -17,9 +17,9 @@ from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
 from hutch.sessions.undo_planning import Reversal
 from hutch.sessions.undo_version_comparison import StagedFiles, Version, is_append_only, read_version
 from hutch.snapshots.comparison import Difference, differences
+from hutch.snapshots.git_tree_layout import EMPTY_BRANCH, FILES, Branch, Leaf
 from hutch.snapshots.path_versions import NotStored, SnapshotVersions, StoredFile
 from hutch.snapshots.snapshot import Snapshots
-from hutch.snapshots.tree_layout import EMPTY_BRANCH, FILES, Branch, Leaf
 
 Pair = tuple[int, int]  # the snapshots before and after a change
 

@@ -13,10 +13,7 @@ from functools import partial
 from hutch.edit.file_operations import Announcement, FileChange
 from hutch.snapshots.entry_reader import EntryReader
 from hutch.snapshots.git_object_reader import GitObjects, object_name
-from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
-from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_sections import Base, Context
-from hutch.snapshots.tree_layout import (
+from hutch.snapshots.git_tree_layout import (
     EMPTY_BRANCH,
     FILES,
     PERMISSIONS,
@@ -27,6 +24,9 @@ from hutch.snapshots.tree_layout import (
     build_branch,
     read_items,
 )
+from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
+from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_sections import Base, Context
 
 FindItem = Callable[[str], Item | None]
 

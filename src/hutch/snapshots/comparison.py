@@ -17,8 +17,8 @@ from typing import Literal
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.host_git import Git
 from hutch.snapshots.git_object_reader import GitObjects
-from hutch.snapshots.storage import Snapshot, Storage
-from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, changed_names, read_items
+from hutch.snapshots.git_storage import Snapshot, Storage
+from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry, changed_names, read_items
 from hutch.system.chunked_collections import sort_in_chunks
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.forge.host_git import Git
-from hutch.snapshots.storage import Storage
+from hutch.snapshots.git_storage import Storage
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked_async
 from hutch.system.uncancellable_work import run_in_thread

@@ -13,10 +13,7 @@ from hutch.domain.errors import NotFound
 from hutch.edit.file_operations import FileChange, WrittenFile
 from hutch.snapshots.comparison import Difference
 from hutch.snapshots.entry_reader import KINDS
-from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.restore import RestoreRound
-from hutch.snapshots.snapshot import Content, Snapshots
-from hutch.snapshots.tree_layout import (
+from hutch.snapshots.git_tree_layout import (
     DEFAULT_DIRECTORY_MODE,
     EMPTY_BRANCH,
     FILES,
@@ -25,6 +22,9 @@ from hutch.snapshots.tree_layout import (
     Leaf,
     read_items,
 )
+from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.restore import RestoreRound
+from hutch.snapshots.snapshot import Content, Snapshots
 
 MAX_HASHED = 1000  # changed files; more are not listed one by one
 

@@ -18,14 +18,12 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.comparison import Difference, differences
+from hutch.snapshots.concurrent_tree_walk import Descent, EntryVanished, open_file
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
-from hutch.snapshots.disk_walk import Descent, EntryVanished, open_file
 from hutch.snapshots.entry_reader import KINDS
 from hutch.snapshots.git_object_reader import GitObjects, object_name
-from hutch.snapshots.pack_writer import FileShrunk, hash_blob
-from hutch.snapshots.snapshot import Content, Snapshots
-from hutch.snapshots.storage import Snapshot
-from hutch.snapshots.tree_layout import (
+from hutch.snapshots.git_storage import Snapshot
+from hutch.snapshots.git_tree_layout import (
     EMPTY_BRANCH,
     PERMISSIONS,
     Branch,
@@ -34,6 +32,8 @@ from hutch.snapshots.tree_layout import (
     OmittedEntry,
     read_items,
 )
+from hutch.snapshots.pack_writer import FileShrunk, hash_blob
+from hutch.snapshots.snapshot import Content, Snapshots
 
 MAX_ROUNDS = 4
 NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

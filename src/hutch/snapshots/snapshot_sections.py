@@ -11,9 +11,9 @@ import stat
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from hutch.snapshots.git_tree_layout import FILES, IGNORED, PRIVATE, is_refused_by_git
 from hutch.snapshots.ignore_rules import IgnoreRules
 from hutch.snapshots.stat_cache import Listing
-from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE, is_refused_by_git
 
 
 class Base(Protocol):

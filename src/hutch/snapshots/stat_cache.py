@@ -22,8 +22,8 @@ from typing import Any
 
 import structlog
 
-from hutch.snapshots.disk_walk import StatKey
-from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry
+from hutch.snapshots.concurrent_tree_walk import StatKey
+from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry
 from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
 
 LEAF = struct.Struct(">IBq")  # mode, section, size; then the name of the blob

@@ -13,15 +13,19 @@ from dataclasses import dataclass, field
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.shared_file_mappings import MappedFiles
+from hutch.snapshots.concurrent_tree_walk import (
+    Clock,
+    Descent,
+    EntryVanished,
+    StatKey,
+    open_file,
+    read_all,
+    stat_key,
+)
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.disk_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.git_object_reader import GitObjects, object_name
-from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
-from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_sections import Base, Context
-from hutch.snapshots.stat_cache import Items, Listing, unpack_leaf
-from hutch.snapshots.tree_layout import (
+from hutch.snapshots.git_tree_layout import (
     DEFAULT_DIRECTORY_MODE,
     FILES,
     IGNORED,
@@ -33,6 +37,10 @@ from hutch.snapshots.tree_layout import (
     build_branch,
     with_permissions,
 )
+from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
+from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_sections import Base, Context
+from hutch.snapshots.stat_cache import Items, Listing, unpack_leaf
 
 MAX_CACHED_TEXTS = 256
 MAX_CHANGE_TIMES = 200_000  # that are remembered of one scan

@@ -24,9 +24,9 @@ from hutch.jail.policy import Policy
 from hutch.jail.work_directory import JailLocation
 from hutch.snapshots import comparison
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
+from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.restore import RestoreResult, restore
 from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
-from hutch.snapshots.storage import Snapshot
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import search
 from hutch.workspace.change_observer import ChangeObserver

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.workspace.workspace import Workspace
 
 # Caches that runners write; they are no part of the change.

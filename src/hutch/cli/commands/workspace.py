@@ -36,7 +36,7 @@ from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_works
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import from_path
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable
 from hutch.wiring.allowed_repositories import repositories_of
 from hutch.wiring.event_log import event_log

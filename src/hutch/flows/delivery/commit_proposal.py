@@ -14,7 +14,7 @@ from hutch.domain.ids import new_change_id
 from hutch.forge.host_git import GitFailed
 from hutch.forge.interface import Commits, Draft, Forge, OnStep, ProposedChange, Work, ignore_step
 from hutch.forge.posted_text_escaping import MAX_CHARS, escape_references
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.system.steady_clock import wall_ms
 from hutch.workspace.workspace import Workspace
 

@@ -40,7 +40,7 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.run_worker import FAULT
 from hutch.sessions.state_before_last_run import effective_entries
 from hutch.sessions.waiting_run_cancellation import CANCELLED, DELIVERED, undelivered
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.store.proposed_changes import Changes
 from hutch.system.background_tasks import cancel_and_wait
 from hutch.workspace.workspace import Workspace

@@ -14,7 +14,7 @@ from pathlib import Path
 from hutch.domain.redaction import Redactor
 from hutch.forge.host_git import Git, GitFailed
 from hutch.snapshots.git_object_reader import GITLINK, GitObjects
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable
 from hutch.workspace.workspace import Workspace
 

@@ -34,7 +34,7 @@ from hutch.domain.no_model_messages import is_offline_script
 from hutch.flows.repository_summary import describe_structure
 from hutch.flows.run_execution.run_start_options import DEFAULT_OPTIONS, RunOptions
 from hutch.flows.run_log_reader import BEFORE, read_run_history
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 
 REOPENED = "The shell is new, and no earlier command runs in the background."
 

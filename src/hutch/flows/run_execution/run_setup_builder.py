@@ -29,7 +29,7 @@ from hutch.flows.run_log_reader import start_of
 from hutch.llm.interface import Call, Model
 from hutch.llm.reply_cost import Prices
 from hutch.sessions.live_session import LiveSession
-from hutch.snapshots.tree_layout import Leaf
+from hutch.snapshots.git_tree_layout import Leaf
 from hutch.workspace.workspace import Workspace
 
 MAX_PIECES = 16  # of a file of the repository that Hutch itself reads

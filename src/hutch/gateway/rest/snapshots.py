@@ -24,7 +24,7 @@ from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.gateway.rest.request_file_paths import PathText
 from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
 from hutch.snapshots.comparison import Change
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.git_storage import Snapshot
 from hutch.workspace.snapshot_comparison import MAX_FILES, Difference
 
 routes = router("snapshots")

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutch.snapshots.git_object_reader import GitObjects
-from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.tree_layout import (
+from hutch.snapshots.git_tree_layout import (
     EMPTY_BRANCH,
     FILES,
     IGNORED,
@@ -28,6 +27,7 @@ from hutch.snapshots.tree_layout import (
     read_snapshot_tree,
     write_snapshot_tree,
 )
+from hutch.snapshots.pack_writer import PackWriter
 from tests.examples import examples
 from tests.snapshots.trees import git
 
