@@ -8,7 +8,7 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.flows import session_removal, sessions
-from hutch.store.inputs import add_input
+from hutch.store.session_inputs import add_input
 from hutch.store.session_removal import PendingRemovals
 from hutch.store.sessions import Sessions
 from hutch.wiring.workspaces import workspaces_of

@@ -46,7 +46,7 @@ def test_the_gateway_reads_inputs_as_a_flow_shows_them(modules: dict[str, ast.Mo
         for name, tree in modules.items()
         if name.startswith(GATEWAY)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "hutch.store.inputs"
+        if isinstance(node, ast.ImportFrom) and node.module == "hutch.store.session_inputs"
     ]
     assert found == []
 

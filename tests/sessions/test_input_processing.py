@@ -11,8 +11,8 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.session_host_dependencies import HostCallbacks, HostDependencies
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
-from hutch.store.inputs import add_input
 from hutch.store.run_queue import Runs, add_run
+from hutch.store.session_inputs import add_input
 from hutch.store.sessions import Sessions, add_session
 from hutch.system.steady_clock import wall_ms
 from tests.sessions.test_run_worker import Held

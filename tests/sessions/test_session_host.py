@@ -33,8 +33,8 @@ from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta
-from hutch.store.inputs import Inputs, add_input
 from hutch.store.run_queue import Runs, add_run
+from hutch.store.session_inputs import Inputs, add_input
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from tests.deadline import DEADLINE_S

@@ -18,15 +18,15 @@ from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
-from hutch.store import head_signing
+from hutch.store import log_head_signing
 from hutch.store.blobs import Blobs
 from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.log_write_transaction import Transaction
 from hutch.store.payload_retention import Pruned, prune
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
 from hutch.store.signed_statements import Signer
-from hutch.store.transaction import Transaction
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked
 
@@ -141,7 +141,7 @@ async def test_a_tail_that_stays_unsigned_for_long_is_signed_by_time(log: SqlLog
         assert time.monotonic() - started < 30
         await asyncio.sleep(0.1)
     assert rows == [("checkpoint", 1)]
-    assert time.monotonic() - started >= head_signing.CHECKPOINT_INTERVAL_S - 0.2
+    assert time.monotonic() - started >= log_head_signing.CHECKPOINT_INTERVAL_S - 0.2
 
 
 def bytes_under(directory: Path) -> bytes:

@@ -16,7 +16,7 @@ from hutch.store.idempotency_keys import (
     RequestKey,
     StoredAnswer,
 )
-from hutch.store.inputs import Inputs
+from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import add_session
 from hutch.system.steady_clock import wall_ms
 from tests.store.sql import sql

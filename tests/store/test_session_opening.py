@@ -9,8 +9,8 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.domain.session import QueuedRun, Session
 from hutch.store.event_log import SqlLog
-from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs
+from hutch.store.session_inputs import Inputs
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.webhook_inbox import StartedByInput, StartedInSession, WebhookInbox

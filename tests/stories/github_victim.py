@@ -14,8 +14,8 @@ from hutch import logs
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery, NewSession
 from hutch.flows import redelivery, sessions
-from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs
+from hutch.store.session_inputs import Inputs
 from tests.sessions.hosting import owner, serving
 
 

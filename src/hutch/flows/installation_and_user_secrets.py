@@ -24,7 +24,7 @@ from hutch.domain.redaction import MIN_VALUE_CHARS, Redactor
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.llm.model_name import KEY_NAMES, key_variables
-from hutch.store.session_secrets import sessions_with_secrets
+from hutch.store.sessions_with_secrets import sessions_with_secrets
 from hutch.store.users import Users
 
 _MODEL_VARIABLES = {name: key_variables(provider) for provider, name in KEY_NAMES.items()}

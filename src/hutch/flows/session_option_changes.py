@@ -25,8 +25,8 @@ from hutch.flows.personas import find_persona
 from hutch.flows.session_validation import PERSONA_NAME, check_limits, is_script
 from hutch.flows.sessions import allowed
 from hutch.sessions.requests import ReadFile
-from hutch.store.inputs import session_has_ended
-from hutch.store.session_option_change import store_change
+from hutch.store.session_inputs import session_has_ended
+from hutch.store.session_option_update import store_change
 from hutch.store.user_erasures import UserErasures
 
 MAX_ATTEMPTS = 10  # when others change the same session at the same time

@@ -47,9 +47,9 @@ from hutch.flows.session_validation import check_request, fork_network, is_scrip
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import CheckUndo, ListSnapshots, SnapshotForFork
 from hutch.store.event_log_interface import Head
-from hutch.store.inputs import Inputs, session_has_ended
 from hutch.store.run_queue import Runs
 from hutch.store.session_bulk_queries import BulkQueries
+from hutch.store.session_inputs import Inputs, session_has_ended
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share, Shares

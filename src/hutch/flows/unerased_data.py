@@ -9,8 +9,8 @@ from hutch.agent.saved_approvals import SavedApprovals
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalAnswered, RunStarted
-from hutch.store.copy_erasure import WORKING_COLUMNS
 from hutch.store.event_log_interface import EventLog
+from hutch.store.event_text_copy_erasure import WORKING_COLUMNS
 from hutch.store.leftover_session_rows import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users

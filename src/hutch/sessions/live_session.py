@@ -47,8 +47,8 @@ from hutch.sessions.requests import CheckUndo, Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_host_dependencies import HostDependencies
 from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
-from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs
+from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions
 from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end

@@ -29,11 +29,11 @@ from hutch.sessions.requests import ReadFile, Request
 from hutch.sessions.run_worker import Worker
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_host_dependencies import HostDependencies
-from hutch.store.inputs import Inputs
 from hutch.store.run_queue import RunCapacity, Runs
+from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions
 from hutch.store.test_runs import StoredTests
-from hutch.store.unfinished_commands import UnfinishedWork, find_unfinished_work
+from hutch.store.unfinished_commands_and_terminals import UnfinishedWork, find_unfinished_work
 from hutch.system.steady_clock import STEADY
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from hutch.store.blobs import Blobs
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import hash_payload, link, new_salts
 from hutch.store.log_limit import Omitted, check_capacity, is_omitted
+from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload
-from hutch.store.transaction import LogState, Transaction
 from hutch.store.unwritten_events import Gaps
 from hutch.system.steady_clock import wall_ms
 

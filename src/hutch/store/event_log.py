@@ -18,7 +18,6 @@ from hutch.domain.ids import SessionId, ensure_ids_above
 from hutch.domain.log_entry_audience import Reader
 from hutch.store import schema
 from hutch.store.blobs import Blobs
-from hutch.store.copy_erasure import collect_texts, erase_copies
 from hutch.store.database import (
     BUSY_TIMEOUT_S,
     MAX_CONCURRENT_EXPORTS,
@@ -29,8 +28,9 @@ from hutch.store.database import (
 )
 from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import Evidence, Head, Listener, SearchResult
-from hutch.store.head_signing import Notary
+from hutch.store.event_text_copy_erasure import collect_texts, erase_copies
 from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
+from hutch.store.log_head_signing import Notary
 from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_notifier import Notifier
 from hutch.store.log_reader import (
@@ -45,13 +45,13 @@ from hutch.store.log_reader import (
     to_head,
 )
 from hutch.store.log_search import search_log
+from hutch.store.log_write_transaction import Transaction
 from hutch.store.log_writer import Writer
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector
 from hutch.store.schema import logs
 from hutch.store.signed_log_view import EvidenceView
 from hutch.store.signed_statements import Signer, Statement
-from hutch.store.transaction import Transaction
 from hutch.store.usage_counting import UsageChange, UsageState
 from hutch.store.usage_totals import UsageProjection, erase_usage
 

@@ -28,10 +28,10 @@ from hutch.store.blobs import Blobs
 from hutch.store.database import DatabaseDamaged, translate_errors
 from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import Head
-from hutch.store.head_signing import Notary
+from hutch.store.log_head_signing import Notary
 from hutch.store.log_notifier import LogGrowth
+from hutch.store.log_write_transaction import Transaction
 from hutch.store.payload_erasure import delete_pending_blobs
-from hutch.store.transaction import Transaction
 from hutch.store.unwritten_events import Gaps, is_storage_failure
 
 BATCH_EVENTS = 1024

@@ -4,8 +4,8 @@ from sqlalchemy import Connection, func, select, update
 
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session, SessionState
-from hutch.store.inputs import count_unprocessed
 from hutch.store.schema import runs, sessions
+from hutch.store.session_inputs import count_unprocessed
 from hutch.store.sessions import read_session
 from hutch.store.table_access import Rows
 

@@ -26,11 +26,11 @@ from hutch.domain.errors import NotFound
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.recorded_test_runs import CaseKey, KnownOutcomes, PastOutcome, RecordedCase, RecordedRun
 from hutch.domain.test_run_events import Outcome
+from hutch.store.compiled_statement_cache import Dialect
 from hutch.store.event_log_interface import AlsoWrite
 from hutch.store.schema import sessions
-from hutch.store.statement_cache import Dialect
 from hutch.store.table_access import Rows
-from hutch.store.test_tables import test_cases, test_runs
+from hutch.store.test_run_tables import test_cases, test_runs
 
 MAX_SESSION_CASES = 100_000  # rows of all runs of a session
 MAX_SESSION_RUNS = 1000

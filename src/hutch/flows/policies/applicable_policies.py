@@ -22,7 +22,7 @@ from hutch.flows.policies.policy import PolicyEntry, entry_json, parse_entry
 from hutch.jail.egress import parse_allow_list
 from hutch.jail.egress.host_normalization import join_authority
 from hutch.store.audit import Audit
-from hutch.store.policies import StoredPolicies
+from hutch.store.owner_policies import StoredPolicies
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.store.table_access import Rows

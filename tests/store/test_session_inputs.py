@@ -5,7 +5,7 @@ import pytest
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.session import Session
 from hutch.store.event_log import SqlLog
-from hutch.store.inputs import Inputs, add_input
+from hutch.store.session_inputs import Inputs, add_input
 from hutch.store.sessions import add_session
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine, insert, select
 
+from hutch.store.compiled_statement_cache import COMPILED
 from hutch.store.database import open_database
 from hutch.store.schema import public_keys
-from hutch.store.statement_cache import COMPILED
 
 
 def keys(engine: Engine) -> list[str]:

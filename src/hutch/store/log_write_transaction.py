@@ -14,11 +14,11 @@ from sqlalchemy import BindParameter, Engine, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from hutch.domain.ids import SessionId
+from hutch.store.compiled_statement_cache import Dialect
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import GENESIS
 from hutch.store.schema import blob_deletions, events, logs, public_keys, statements
 from hutch.store.signed_statements import Statement
-from hutch.store.statement_cache import Dialect
 
 SAVE_WAL_MS = 2000  # to wait for readers, while a server that lost its files shuts down
 

@@ -12,7 +12,7 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
 from hutch.store.event_log import SqlLog
 from hutch.store.session_opening import OpenedSession, open_session
-from hutch.store.session_option_change import store_change
+from hutch.store.session_option_update import store_change
 from hutch.store.sessions import Sessions
 
 pytestmark = pytest.mark.anyio

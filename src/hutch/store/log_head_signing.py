@@ -3,8 +3,8 @@
 import time
 
 from hutch.domain.ids import SessionId
+from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.signed_statements import Kind, Signer
-from hutch.store.transaction import LogState, Transaction
 
 CHECKPOINT_EVENTS = 64
 CHECKPOINT_INTERVAL_S = 5.0

@@ -28,8 +28,8 @@ from hutch.store.schema import (
     runs,
     sessions,
 )
+from hutch.store.test_run_tables import test_runs
 from hutch.store.test_runs import delete_tests
-from hutch.store.test_tables import test_runs
 
 ERASED = "(erased)"
 MIN_PART_CHARS = 8  # shorter texts are copies only when they are equal
