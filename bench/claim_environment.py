@@ -18,10 +18,10 @@ from hutch.dependencies.plan_builder import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.removal import discard
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from tests.dependencies.layers.registries import ADDRESS, add_wheel, serving
 
 MIB = 1024 * 1024

@@ -13,10 +13,10 @@ from bench.row import Row
 
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.removal import discard, remove_workspace
-from hutch.workspace.preparation.workspace_mount import WorkspaceMount, open_workspace
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, remove_workspace
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount, open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
 
 GIT = Git({"PATH": os.defpath})
 ROUNDS = 7

@@ -20,8 +20,8 @@ from bench.claim_prepare import GIT
 from bench.row import Row
 from bench.server_interpreter import configured_as_server
 
-from hutch.workspace.preparation.in_place_workspace import open_in_place
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.in_place_workspace import open_in_place
+from hutch.workspace.lifecycle.workspace_record import Home
 from hutch.workspace.snapshot_comparison import find_differences
 from hutch.workspace.workspace_opening import open_mounted
 

@@ -15,12 +15,12 @@ from bench.row import Row
 from hutch.edit.atomic_apply import edit_file
 from hutch.jail.jail_startup import open_jail
 from hutch.workspace.fork import fork
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.removal import discard
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.search import GrepQuery, grep
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.ripgrep_search import GrepQuery, grep
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspace_opening import open_mounted
 

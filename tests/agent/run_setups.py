@@ -47,9 +47,9 @@ from hutch.llm.scripted import ScriptedModel
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.store.event_log import open_log
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspace_opening import open_mounted
 

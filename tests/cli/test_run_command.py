@@ -21,7 +21,7 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.render.delivery_result import NOTHING
-from hutch.workspace.preparation.workspace_filling import SMALL_FILES
+from hutch.workspace.lifecycle.workspace_filling import SMALL_FILES
 from tests.cli.running import BREAKS, FIXES, Project, call, lines
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, serving

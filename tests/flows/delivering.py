@@ -15,9 +15,9 @@ from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strateg
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load
 from hutch.wiring.forges import forges_of
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspace_opening import open_mounted
 from tests.forge.repositories import commit, git, make_repository

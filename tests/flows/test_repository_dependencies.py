@@ -14,10 +14,10 @@ from hutch.domain.events import Event
 from hutch.flows.repository_dependencies import Environments, Provided
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home
 

@@ -22,7 +22,7 @@ from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.steady_clock import wall_ms
 from hutch.wiring.session_file_retention import retention_of
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record import Home
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.flows.policies.user_action_check import ToolUse, describe
 from hutch.sessions import requests
-from hutch.workspace.search import GrepQuery
+from hutch.workspace.ripgrep_search import GrepQuery
 
 PATCH = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** End Patch\n"
 CHECKED: list[tuple[requests.Request[Any], ToolUse]] = [

@@ -275,10 +275,13 @@ async def test_slow_work_on_many_files_does_not_block_the_loop(api: Api) -> None
         sys.setprofile(None)
     heavy = {
         *(("snapshots/comparison.py", name) for name in ("page", "_parse", "_fields")),
-        *(("workspace/search.py", name) for name in ("fitting", "_names", "_relative", "_lines", "_content")),
-        ("workspace/search.py", "_without_secrets"),
-        ("workspace/match_redaction.py", "matches_without_secrets"),
-        *(("workspace/files/listing.py", name) for name in ("list_page", "entries", "_scan")),
+        *(
+            ("workspace/ripgrep_search.py", name)
+            for name in ("fitting", "_names", "_relative", "_lines", "_content")
+        ),
+        ("workspace/ripgrep_search.py", "_without_secrets"),
+        ("workspace/search_match_redaction.py", "matches_without_secrets"),
+        *(("workspace/files/directory_listing.py", name) for name in ("list_page", "entries", "_scan")),
         *(("sessions/response_redaction.py", name) for name in ("redacted", "_entry", "clean_bytes")),
         *(("snapshots/snapshot.py", name) for name in ("current_tree", "list", "get")),
     }

@@ -14,7 +14,7 @@ from hutch.domain.log_entry_audience import OWNER_SIDE, PUBLIC, filter_entry
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta
 from hutch.snapshots.git_storage import Snapshot
-from hutch.workspace.search import GrepResult
+from hutch.workspace.ripgrep_search import GrepResult
 from tests.sessions.codec import (
     REQUESTS,
     _answer_type,

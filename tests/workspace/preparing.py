@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 from hutch.forge.host_git import Git
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_record import Home
 from tests.forge.repositories import make_repository
 
 HOST = Git({"PATH": os.defpath})

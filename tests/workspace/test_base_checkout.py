@@ -8,7 +8,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.forge.bare_mirror import ensure_mirror
-from hutch.workspace.preparation.base_checkout import (
+from hutch.workspace.lifecycle.base_checkout import (
     BaseRequest,
     base_key,
     find_base,
@@ -17,9 +17,9 @@ from hutch.workspace.preparation.base_checkout import (
     open_index,
     tree_path,
 )
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.removal import discard
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_record import Home
 from tests.forge.repositories import commit_tree, git, make_repository
 from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import LimitReached
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.commit_size import CommitSize, check_size, read_trees
-from hutch.workspace.preparation.workspace_filling import Options
+from hutch.workspace.lifecycle.commit_size import CommitSize, check_size, read_trees
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
 from tests.forge.repositories import commit_tree, git, make_repository
 from tests.workspace.preparing import FILES, HOST, make_home, make_project
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspace_opening import open_mounted
 from tests.workspace.preparing import COPY, HOST, OVERLAY, fingerprint, make_home, make_project

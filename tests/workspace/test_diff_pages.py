@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.preparation.in_place_workspace import open_in_place
+from hutch.workspace.lifecycle.in_place_workspace import open_in_place
 from hutch.workspace.snapshot_comparison import Difference, find_differences
 from hutch.workspace.workspace import COMPARING, Workspace
 from hutch.workspace.workspace_opening import open_mounted

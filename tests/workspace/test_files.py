@@ -10,8 +10,8 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
 from hutch.edit.file_operations import FileChange, Write
+from hutch.workspace.files.directory_listing import Entry
 from hutch.workspace.files.files import MAX_LISTED_CHANGES, Files, PathStatus
-from hutch.workspace.files.listing import Entry
 from tests.ordinary import pytest_as
 from tests.workspace.changing import WHEN_NS, close, everything, make_place, opened, sha
 

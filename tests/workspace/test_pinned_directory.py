@@ -7,8 +7,8 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.pinned_directory import PinnedDirectory, pin_path
+from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, pin_path
+from hutch.workspace.lifecycle.workspace_builder import prepare
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import HOST, content, make_home
 

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.secret_file_names import has_secret_name
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.preparation.plain_directory_summary import DirectorySummary, summarize_directory
+from hutch.workspace.lifecycle.plain_directory_summary import DirectorySummary, summarize_directory
 
 
 def test_files_are_counted_and_secrets_named(tmp_path: Path) -> None:

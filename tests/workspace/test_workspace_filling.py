@@ -13,9 +13,9 @@ import pytest
 
 from hutch.domain.errors import NotFound, Unavailable
 from hutch.workspace.files.tree_copy import can_reflink
-from hutch.workspace.preparation.base_checkout import Base
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.workspace_filling import (
+from hutch.workspace.lifecycle.base_checkout import Base
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import (
     SMALL_BYTES,
     SMALL_FILES,
     FillContext,
@@ -23,7 +23,7 @@ from hutch.workspace.preparation.workspace_filling import (
     choose_mode,
     finish_or_stop,
 )
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record import Home
 from tests.forge.repositories import make_repository
 from tests.workspace.preparing import HOST, make_home, make_project
 
@@ -99,8 +99,8 @@ import asyncio, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from tests.workspace.preparing import HOST, Home
 from hutch.domain.errors import HutchError
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_builder import prepare
 home, source = Home(pathlib.Path(sys.argv[2])), pathlib.Path(sys.argv[3])
 for mode in ("auto", "overlay"):
     try:

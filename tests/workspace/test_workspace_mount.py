@@ -12,10 +12,10 @@ import pytest
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.starter_files import StarterFile
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.preparation.base_checkout import tree_path
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.workspace_mount import WorkspaceMount, open_workspace
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.base_checkout import tree_path
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount, open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from tests.forked import PLAIN
 from tests.forked import run as run_forked
 from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
@@ -307,8 +307,8 @@ HOST_THAT_DIES = """
 import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[2])
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
 async def main():
     opened = await open_workspace(Home(pathlib.Path(sys.argv[1])), "w")
     async with open_jail(opened.place) as jail:

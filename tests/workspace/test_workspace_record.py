@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
-from hutch.workspace.preparation.workspace_record import FILE, Home, Record, check_id
+from hutch.workspace.lifecycle.workspace_record import FILE, Home, Record, check_id
 
 RECORD = Record(
     id="w",

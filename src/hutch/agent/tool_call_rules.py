@@ -19,8 +19,8 @@ from typing import Literal, get_args
 from hutch.agent.ambiguous_shell_syntax import Words
 from hutch.agent.shell_command_parser import Parsed, parse
 from hutch.domain.errors import BadRequest
+from hutch.workspace.files_hidden_from_search import HiddenFiles
 from hutch.workspace.globs import glob_pattern
-from hutch.workspace.hidden_files import HiddenFiles
 
 # The tools of a group do the same: a rule that asks about one of them, or denies it, holds for all of them.
 FILE_TOOLS = frozenset({"write_file", "edit_file", "apply_patch"})

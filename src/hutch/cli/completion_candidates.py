@@ -20,7 +20,7 @@ from hutch.domain.known_secret_names import SECRETS
 from hutch.settings import find_paths, named_server
 from hutch.store.read_only_queries import newest_logs, newest_sessions, user_names
 from hutch.system.terminal_text import one_line
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record import Home
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 

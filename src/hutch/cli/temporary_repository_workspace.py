@@ -33,7 +33,7 @@ from hutch.wiring.forges import forges_of
 from hutch.wiring.repository_dependencies import environments_of
 from hutch.wiring.user_accounts import accounts
 from hutch.wiring.workspaces import open_workspace, settings_for, workspaces_of
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspaces import new_workspace_id
 
 Repository = Annotated[

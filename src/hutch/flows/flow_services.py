@@ -22,8 +22,8 @@ from hutch.store.secret_lookup import InstallationSecrets
 from hutch.store.table_access import Rows
 from hutch.store.user_model_keys import UserModelKeys
 from hutch.workspace.admission.repository_access import FoundRepository
-from hutch.workspace.preparation.jailed_repository import JailedRepository
-from hutch.workspace.preparation.pending_starter_files import StagedFiles
+from hutch.workspace.lifecycle.jailed_repository import JailedRepository
+from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.workspace import Workspace
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users who could see it

@@ -38,7 +38,7 @@ from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.test_runs import StoredTests
 from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
-from hutch.workspace.preparation.in_place_workspace import place_number
+from hutch.workspace.lifecycle.in_place_workspace import place_number
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import Workspaces
 

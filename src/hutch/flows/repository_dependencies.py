@@ -37,9 +37,9 @@ from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import locked_async
 from hutch.system.terminal_text import one_line
 from hutch.workspace.admission.directory_checks import OwnDirectories
-from hutch.workspace.preparation.base_checkout import tree_path
-from hutch.workspace.preparation.workspace_mount import mount_directory
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.base_checkout import tree_path
+from hutch.workspace.lifecycle.workspace_mount import mount_directory
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 logger = structlog.get_logger()
 NOT_ACCEPTED = (

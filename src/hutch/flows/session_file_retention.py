@@ -25,7 +25,7 @@ from hutch.store.session_expiry import SessionExpiry
 from hutch.store.sessions import Sessions
 from hutch.store.table_access import Rows
 from hutch.system.steady_clock import STEADY
-from hutch.workspace.preparation.pending_starter_files import StagedFiles
+from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.workspaces import Workspaces, session_of_workspace
 
 HOUR_MS = 3600 * 1000

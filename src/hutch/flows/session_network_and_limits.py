@@ -24,7 +24,7 @@ from hutch.sessions.jail_policy_change import adjust_jail
 from hutch.sessions.sandbox import Sandbox
 from hutch.store.jail_secrets import JailSecrets
 from hutch.store.table_access import Rows
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 
 class BuildPolicy(Protocol):

@@ -15,7 +15,7 @@ from hutch.store.leftover_session_rows import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
 from hutch.system.running_server_discovery import ServerFiles, find_server
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record import Home
 from hutch.workspace.workspaces import session_workspace_id
 
 OPEN = ("starting", "idle", "running", "waiting")

@@ -16,7 +16,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.repository_dependencies import Environments
 from hutch.flows.session_access import check_may_open
 from hutch.flows.sessions import allowed
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record import Record
 
 
 @dataclass(frozen=True, slots=True)

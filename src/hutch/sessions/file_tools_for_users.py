@@ -19,7 +19,7 @@ from hutch.domain.redaction import Redactor
 from hutch.edit.file_operations import FileChange
 from hutch.sessions.requests import ChangeWithTool, ReadWithTool, ToolAnswer
 from hutch.sessions.sandbox import Sandbox
-from hutch.workspace.hidden_files import HiddenFiles, hide_secrets
+from hutch.workspace.files_hidden_from_search import HiddenFiles, hide_secrets
 
 FILE_TOOLS: tuple[Tool, ...] = (
     ReadFile(),

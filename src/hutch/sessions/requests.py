@@ -12,10 +12,10 @@ from hutch.domain.inputs import Redo, Undo
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_operations import FileChange
 from hutch.snapshots.git_storage import Snapshot
+from hutch.workspace.files.directory_listing import Page
 from hutch.workspace.files.files import PathStatus
-from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import Bytes
-from hutch.workspace.search import GlobResult, GrepQuery, GrepResult
+from hutch.workspace.ripgrep_search import GlobResult, GrepQuery, GrepResult
 from hutch.workspace.snapshot_comparison import Difference
 
 T = TypeVar("T")

@@ -38,8 +38,8 @@ from hutch.wiring.repository_dependencies import environments_of
 from hutch.wiring.session_limits import session_limits
 from hutch.wiring.workspace_jails import open_sandbox
 from hutch.wiring.workspaces import settings_for, workspaces_of
-from hutch.workspace.preparation.pending_starter_files import StagedFiles
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
+from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspaces import session_workspace_id
 
 logger = structlog.get_logger()

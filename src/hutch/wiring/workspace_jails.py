@@ -16,7 +16,7 @@ from hutch.settings import LoadedSettings
 from hutch.wiring import jails
 from hutch.wiring.test_suite_options import suite_options
 from hutch.wiring.workspaces import open_workspace, settings_for
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record import Record
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ from hutch.forge.host_git import Git
 from hutch.settings import LoadedSettings, user_environment
 from hutch.wiring import models_and_secrets
 from hutch.wiring.allowed_repositories import repositories_of
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces
 

@@ -15,7 +15,7 @@ from hutch.domain.redaction import CUT_CONTEXT_CHARS, mask_across
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.change_planning import open_file
 from hutch.workspace.files.partial_read import MAX_WHOLE_FILE_BYTES
-from hutch.workspace.match_redaction import Line, Mask, adjacent_blocks, split_cut_note
+from hutch.workspace.search_match_redaction import Line, Mask, adjacent_blocks, split_cut_note
 
 AROUND_LINES = 2048  # surrounding lines that are read at most
 MAX_READ_BYTES = 128 * 1024 * 1024  # of all files of one result

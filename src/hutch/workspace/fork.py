@@ -12,11 +12,11 @@ from hutch.domain.errors import Conflict
 from hutch.snapshots.restore import fill_from_snapshot
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.files.tree_copy import copy_base
-from hutch.workspace.preparation.base_checkout import tree_path
-from hutch.workspace.preparation.removal import LOCK, discard, temporary_name
-from hutch.workspace.preparation.workspace_filling import make_layers
-from hutch.workspace.preparation.workspace_mount import mount_directory
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.base_checkout import tree_path
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK, discard, temporary_name
+from hutch.workspace.lifecycle.workspace_filling import make_layers
+from hutch.workspace.lifecycle.workspace_mount import mount_directory
+from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspace import Workspace, snapshot_content
 
 

@@ -28,20 +28,20 @@ from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.restore import RestoreResult, restore
 from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
-from hutch.workspace import search
+from hutch.workspace import ripgrep_search
 from hutch.workspace.change_observer import ChangeObserver
 from hutch.workspace.files.change_watcher import ChangeWatcher
+from hutch.workspace.files.directory_listing import Page
 from hutch.workspace.files.files import CheckPath, Files, PathStatus
-from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
-from hutch.workspace.hidden_files import IsHidden
+from hutch.workspace.files_hidden_from_search import IsHidden
+from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from hutch.workspace.link_resolution import resolve_links
-from hutch.workspace.match_redaction import Mask
 from hutch.workspace.operation_changes import announced_by, are_plain_writes
-from hutch.workspace.preparation.workspace_mount import WorkspaceMount
-from hutch.workspace.preparation.workspace_record import Home, Record
-from hutch.workspace.quota import Quota
 from hutch.workspace.replaced_versions import store_replaced
+from hutch.workspace.search_match_redaction import Mask
+from hutch.workspace.workspace_quota import Quota
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -169,14 +169,14 @@ class Workspace:
     async def grep(
         self,
         jail: Jail,
-        query: search.GrepQuery,
+        query: ripgrep_search.GrepQuery,
         *,
         ignore: Sequence[str] = (),
         hidden: IsHidden | None = None,
         mask: Mask | None = None,
-    ) -> search.GrepResult:
+    ) -> ripgrep_search.GrepResult:
         query = replace(query, path=await self._inside(jail, query.path))
-        return await search.grep(jail, query, ignore=ignore, hidden=hidden, mask=mask)
+        return await ripgrep_search.grep(jail, query, ignore=ignore, hidden=hidden, mask=mask)
 
     async def glob(
         self,
@@ -189,8 +189,10 @@ class Workspace:
         directories: bool = False,
         ignore: Sequence[str] = (),
         hidden: IsHidden | None = None,
-    ) -> search.GlobResult:
-        find = partial(search.glob, jail, pattern, modified_ns=self._modified_ns, directories=directories)
+    ) -> ripgrep_search.GlobResult:
+        find = partial(
+            ripgrep_search.glob, jail, pattern, modified_ns=self._modified_ns, directories=directories
+        )
         path = await self._inside(jail, path)
         return await find(path=path, limit=limit, offset=offset, ignore=ignore, hidden=hidden)
 
@@ -383,7 +385,7 @@ class Workspace:
     async def _inside(self, jail: Jail, path: str) -> str:
         """A path without links: ripgrep would follow a link in its argument."""
         return await self.resolve_links(
-            search.to_workspace_path(jail, path), (jail.workspace, *jail.policy.also_at)
+            ripgrep_search.to_workspace_path(jail, path), (jail.workspace, *jail.policy.also_at)
         )
 
     def _modified_ns(self, path: str) -> int:

@@ -11,12 +11,12 @@ from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.snapshot import Clean, Snapshots
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace.files.files import Files
-from hutch.workspace.preparation.base_checkout import open_index
-from hutch.workspace.preparation.git_exclude import exclude_from_git
-from hutch.workspace.preparation.workspace_mount import WorkspaceMount
-from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.quota import Quota
+from hutch.workspace.lifecycle.base_checkout import open_index
+from hutch.workspace.lifecycle.dependency_git_exclude import exclude_from_git
+from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
+from hutch.workspace.lifecycle.workspace_record import Home
 from hutch.workspace.workspace import COMPARING, DEFAULT, SnapshotLimits, Workspace
+from hutch.workspace.workspace_quota import Quota
 
 COMPACT_TIMEOUT_S = 10.0  # how long closing waits for compaction
 

@@ -16,14 +16,18 @@ from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
 from hutch.workspace.admission.repository_access import Repositories
 from hutch.workspace.fork import fork
-from hutch.workspace.preparation.builder import Complete, prepare, same_record
-from hutch.workspace.preparation.disk_use import disk_bytes, last_used_ms
-from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
-from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
-from hutch.workspace.preparation.removal import remove_leftovers, remove_unused, remove_workspace
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place
+from hutch.workspace.lifecycle.jailed_repository import JailedRepository, open_jailed_repository
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import (
+    remove_leftovers,
+    remove_unused,
+    remove_workspace,
+)
+from hutch.workspace.lifecycle.workspace_builder import Complete, prepare, same_record
+from hutch.workspace.lifecycle.workspace_disk_use import disk_bytes, last_used_ms
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspace_opening import open_mounted
 

@@ -10,7 +10,7 @@ from hutch.dependencies.layers.layer_key import Scope, layer_key
 from hutch.dependencies.layers.layer_store import TREE, BuildFailure, Layer, LayerStore
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.jail.policy import AGENT, Policy
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record import Home
 from tests.deadline import DEADLINE_S
 
 SCOPE = Scope("usr_1", "/srv/git/shop")

@@ -10,7 +10,7 @@ import pytest
 from hutch.dependencies.layers.layer_store import ON_DISK, BuildFailure, Layer, LayerStore, boot_id
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record import Record
 from tests.dependencies.layers.building import make_store
 
 DAY_S = 86_400

@@ -12,9 +12,9 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.model_written_paths import resolve_path
 from hutch.domain.errors import LimitReached
 from hutch.workspace.cross_line_secrets import hide_across_lines
-from hutch.workspace.hidden_files import HiddenFiles, IsHidden
-from hutch.workspace.match_redaction import Line, redact_lines
-from hutch.workspace.search import GrepOutput, GrepQuery, GrepResult
+from hutch.workspace.files_hidden_from_search import HiddenFiles, IsHidden
+from hutch.workspace.ripgrep_search import GrepOutput, GrepQuery, GrepResult
+from hutch.workspace.search_match_redaction import Line, redact_lines
 
 
 class GlobArguments(Arguments):

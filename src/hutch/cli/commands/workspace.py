@@ -42,7 +42,7 @@ from hutch.wiring.allowed_repositories import repositories_of
 from hutch.wiring.event_log import event_log
 from hutch.wiring.forges import forges_of
 from hutch.wiring.workspaces import workspaces_of
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspaces import Workspaces, fork_workspace
 
 __all__ = ["app", "workspace_file_operations"]  # importing workspace_file_operations registers its commands

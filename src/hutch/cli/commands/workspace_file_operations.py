@@ -23,7 +23,7 @@ from hutch.system.terminal_text import printable
 from hutch.wiring import jails
 from hutch.wiring.workspaces import settings_for
 from hutch.workspace.files.partial_read import Binary
-from hutch.workspace.search import GrepQuery
+from hutch.workspace.ripgrep_search import GrepQuery
 
 FilePath = Annotated[str, typer.Argument(metavar="PATH", help="A file, as a path in the workspace.")]
 SearchPath = Annotated[

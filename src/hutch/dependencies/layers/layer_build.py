@@ -31,7 +31,7 @@ from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import MAX_TIMEOUT_S, PATH, WORKSPACE, Policy
 from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_in_thread
-from hutch.workspace.preparation.removal import discard, temporary_name
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
 
 CACHE = ".hutch-cache"  # in the workspace of a build: downloads, and what tools keep for later
 TEMPORARY = f"{CACHE}/tmp"

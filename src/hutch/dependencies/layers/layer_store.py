@@ -18,8 +18,8 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.pid_stamped_names import is_left_over
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.removal import NEW, TRASH, discard, move_to_trash
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import NEW, TRASH, discard, move_to_trash
+from hutch.workspace.lifecycle.workspace_record import Home
 
 FILE = "layer.json"
 TREE = "tree"

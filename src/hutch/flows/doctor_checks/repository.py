@@ -25,9 +25,9 @@ from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import Policy
 from hutch.system.terminal_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
-from hutch.workspace.preparation.git_repository_layout import Layout, find_repository
-from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
-from hutch.workspace.preparation.repository_settings import SETTINGS_FILE
+from hutch.workspace.lifecycle.git_repository_detection import Layout, find_repository
+from hutch.workspace.lifecycle.jailed_repository import JailedRepository, open_jailed_repository
+from hutch.workspace.lifecycle.repository_settings import SETTINGS_FILE
 
 TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never end
 MAX_NAMES = 5000  # as many as `run_tests` looks at

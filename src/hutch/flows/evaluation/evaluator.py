@@ -32,7 +32,7 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
 from hutch.sessions.session_host import LocalHost
 from hutch.system.uncancellable_work import run_to_end
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import session_workspace_id
 

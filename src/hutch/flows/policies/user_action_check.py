@@ -30,7 +30,7 @@ from hutch.sessions.requests import Request
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.workspace.files.files import CheckPath
-from hutch.workspace.hidden_files import HiddenFiles, SearchCheck
+from hutch.workspace.files_hidden_from_search import HiddenFiles, SearchCheck
 
 TERMINAL = "terminal"  # the name of terminals in rules
 UNCHECKED = "what is typed in a terminal cannot be checked"

@@ -38,7 +38,7 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.session_host_dependencies import Done
 from hutch.sessions.state_before_last_run import effective_entries
 from hutch.sessions.waiting_run_cancellation import DELIVERED, UNDONE, first_end, report_undelivered
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record import Record
 
 logger = structlog.get_logger()
 

@@ -20,8 +20,8 @@ from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_host_dependencies import HostDependencies, Prepared
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.workspace.fork import fork
-from hutch.workspace.preparation.pending_starter_files import StagedFiles
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.request_file_paths import PathText
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
-from hutch.workspace.match_redaction import Line
-from hutch.workspace.search import MAX_CONTEXT_LINES, GrepQuery
+from hutch.workspace.ripgrep_search import MAX_CONTEXT_LINES, GrepQuery
+from hutch.workspace.search_match_redaction import Line
 
 routes = router("files")
 

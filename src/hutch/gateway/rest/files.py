@@ -14,7 +14,7 @@ from hutch.gateway.json_responses import In, Out, Page, answer, fields_from, pag
 from hutch.gateway.rest.base_route import ask, router
 from hutch.gateway.rest.request_file_paths import PathText
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile
-from hutch.workspace.files.listing import Entry
+from hutch.workspace.files.directory_listing import Entry
 
 routes = router("files")
 

@@ -6,7 +6,7 @@ from hutch.domain.errors import BadRequest
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_workspace, has_git
 from hutch.workspace.admission.repository_access import repository_root
-from hutch.workspace.preparation.plain_directory_summary import summarize_directory
+from hutch.workspace.lifecycle.plain_directory_summary import summarize_directory
 
 PLAIN = (
     "'{path}' is not a git repository, so all of it would be shown to the client: {contents}. "

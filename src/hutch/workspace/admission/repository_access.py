@@ -16,9 +16,9 @@ from typing import NamedTuple
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotARepository, NotFound
 from hutch.forge.repo_url import parse_repo_url
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_source, refusal
-from hutch.workspace.preparation.git_repository_layout import enclosing_repository
-from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned
-from hutch.workspace.preparation.plain_directory_summary import summarize_directory
+from hutch.workspace.lifecycle.git_repository_detection import enclosing_repository
+from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned
+from hutch.workspace.lifecycle.plain_directory_summary import summarize_directory
 
 PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
 PLAIN_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to users

@@ -16,7 +16,7 @@ from typing import Literal
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write, WrittenFile
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
-from hutch.workspace.files.change_journal import Staging
+from hutch.workspace.files.atomic_change_journal import Staging
 from hutch.workspace.files.change_steps import Step, display_path, make_stamp
 from hutch.workspace.files.syscalls import hash_descriptor
 from hutch.workspace.link_resolution import resolve_links

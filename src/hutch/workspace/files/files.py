@@ -17,10 +17,10 @@ from typing import Literal
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.files.change_journal import Journal, Staging
+from hutch.workspace.files.atomic_change_journal import Journal, Staging
 from hutch.workspace.files.change_planning import PendingChange, hash_file, locate, make_step, read_file
 from hutch.workspace.files.change_steps import CannotRename, Step, display_path
-from hutch.workspace.files.listing import KINDS, Entry, Page, Walk, list_page
+from hutch.workspace.files.directory_listing import KINDS, Entry, Page, Walk, list_page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines, read_lines, read_range
 from hutch.workspace.files.syscalls import Syscalls
 

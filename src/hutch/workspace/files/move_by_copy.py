@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.files.listing import Walk
+from hutch.workspace.files.directory_listing import Walk
 from hutch.workspace.files.tree_copy import PERMISSIONS, READ, CopyResult, copy_entry, copy_tree
 
 

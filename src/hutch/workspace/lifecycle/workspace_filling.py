@@ -17,12 +17,12 @@ from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uncancellable_work
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.files.tree_copy import CopyResult, can_reflink, copy_base, copy_tree
-from hutch.workspace.preparation.base_checkout import Base, open_index, tree_path
-from hutch.workspace.preparation.removal import LOCK
-from hutch.workspace.preparation.uncommitted_changes import copy_changes
-from hutch.workspace.preparation.workspace_mount import mount_directory
-from hutch.workspace.preparation.workspace_record import Home, Mode, Record, Storage
-from hutch.workspace.quota import Usage, quota_error
+from hutch.workspace.lifecycle.base_checkout import Base, open_index, tree_path
+from hutch.workspace.lifecycle.uncommitted_changes import copy_changes
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
+from hutch.workspace.lifecycle.workspace_mount import mount_directory
+from hutch.workspace.lifecycle.workspace_record import Home, Mode, Record, Storage
+from hutch.workspace.workspace_quota import Usage, quota_error
 
 ModeOption = Literal["auto", "copy", "reflink", "overlay"]
 SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # above this, layers are faster than a copy

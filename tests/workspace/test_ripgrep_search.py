@@ -15,9 +15,9 @@ from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound
 from hutch.jail.interface import Jail
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace import search
-from hutch.workspace.match_redaction import Line
-from hutch.workspace.search import GlobResult, GrepQuery, GrepResult, glob, grep
+from hutch.workspace import ripgrep_search
+from hutch.workspace.ripgrep_search import GlobResult, GrepQuery, GrepResult, glob, grep
+from hutch.workspace.search_match_redaction import Line
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ async def jail(tree: Path) -> AsyncIterator[Jail]:
     shutil.rmtree(tree)
 
 
-def modified_ns(tree: Path) -> search.Callable[[str], int]:
+def modified_ns(tree: Path) -> ripgrep_search.Callable[[str], int]:
     return lambda path: os.lstat(tree / path).st_mtime_ns
 
 

@@ -9,11 +9,11 @@ import pytest
 from hutch.domain.errors import LimitReached
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.quota import Quota, Usage
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.workspace_quota import Quota, Usage
 from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio

@@ -26,9 +26,9 @@ from hutch.forge.host_git import Git, GitFailed
 from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.git_object_reader import EMPTY_TREE
 from hutch.system.uncancellable_work import run_in_thread
-from hutch.workspace.preparation.commit_size import CommitSize, CommitTrees, check_size, read_trees
-from hutch.workspace.preparation.removal import discard, temporary_name
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.commit_size import CommitSize, CommitTrees, check_size, read_trees
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
+from hutch.workspace.lifecycle.workspace_record import Home
 
 FILE = "base.json"
 INDEX = "index"

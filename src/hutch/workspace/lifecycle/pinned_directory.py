@@ -19,7 +19,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.work_directory import JailLocation
 from hutch.snapshots.confined_directory import PATH_ONLY, Directory
 from hutch.system.uncancellable_work import wait_until_done
-from hutch.workspace.preparation.git_repository_layout import Layout, find_layout
+from hutch.workspace.lifecycle.git_repository_detection import Layout, find_layout
 
 # Raises an error for a directory that may not be used, given by path and descriptor.
 Check = Callable[[Path, int], None]

@@ -21,7 +21,7 @@ from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
-from hutch.workspace.preparation.base_checkout import (
+from hutch.workspace.lifecycle.base_checkout import (
     Base,
     BaseRequest,
     base_key,
@@ -29,20 +29,20 @@ from hutch.workspace.preparation.base_checkout import (
     lock_path,
     make_base,
 )
-from hutch.workspace.preparation.commit_size import CommitSize
-from hutch.workspace.preparation.git_repository_layout import Layout, quick_head
-from hutch.workspace.preparation.jailed_repository import open_jailed_repository
-from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned, pin_path
-from hutch.workspace.preparation.removal import discard, temporary_name
-from hutch.workspace.preparation.repository_settings import store_settings
-from hutch.workspace.preparation.workspace_filling import (
+from hutch.workspace.lifecycle.commit_size import CommitSize
+from hutch.workspace.lifecycle.git_repository_detection import Layout, quick_head
+from hutch.workspace.lifecycle.jailed_repository import open_jailed_repository
+from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned, pin_path
+from hutch.workspace.lifecycle.repository_settings import store_settings
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
+from hutch.workspace.lifecycle.workspace_filling import (
     FillContext,
     Options,
     copy_directory,
     fill_from_base,
     write_files,
 )
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 PinPath = Callable[[Path], PinnedDirectory]
 Complete = Callable[[Record], Record]

@@ -15,9 +15,8 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.starter_files import StarterFile
 from hutch.jail.jail_startup import open_jail
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.base_checkout import find_base
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.removal import (
+from hutch.workspace.lifecycle.base_checkout import find_base
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import (
     NEW,
     TRASH,
     discard,
@@ -26,9 +25,10 @@ from hutch.workspace.preparation.removal import (
     remove_workspace,
     temporary_name,
 )
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
 from tests.forked import PLAIN, run
 from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
@@ -106,8 +106,8 @@ async def test_one_that_is_open_stays(home: Home, tmp_path: Path) -> None:
 
 REMOVING = """
 import asyncio, os, pathlib, sys, threading, time
-from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.preparation.removal import remove_workspace
+from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import remove_workspace
 home = Home(pathlib.Path(sys.argv[1]))
 def watch():
     while (home.workspaces / "w").exists():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from hutch.domain.errors import Denied
-from hutch.workspace.match_redaction import Mask
+from hutch.workspace.search_match_redaction import Mask
 
 IsHidden = Callable[[str], bool]  # whether to omit a file
 

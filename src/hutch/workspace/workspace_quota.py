@@ -15,8 +15,8 @@ from hutch.jail.interface import LimitHit
 from hutch.jail.limits.disk_growth import measure
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import Policy
-from hutch.workspace.preparation.workspace_mount import WorkspaceMount
-from hutch.workspace.preparation.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
+from hutch.workspace.lifecycle.workspace_record import Record
 
 MAX_AGE_S = 5.0  # of a measurement, while there is enough space
 PLENTY = 2 / 3

@@ -18,7 +18,7 @@ from hutch.jail.limits.disk_growth import measure
 from hutch.jail.pid_stamped_names import is_left_over, own_mark
 from hutch.snapshots.confined_directory import remove_entry, to_hutch_error
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record import Home
 
 NEW, TRASH = ".new", ".trash"
 DAY_S = 86_400.0

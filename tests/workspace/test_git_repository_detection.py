@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.preparation.git_repository_layout import Layout, find_repository, quick_head
+from hutch.workspace.lifecycle.git_repository_detection import Layout, find_repository, quick_head
 from tests.forge.repositories import commit, git, make_repository
 
 

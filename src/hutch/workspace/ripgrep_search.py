@@ -20,9 +20,9 @@ from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unav
 from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.launch.visible_system_files import this_system
 from hutch.system.chunked_collections import sort_in_chunks
+from hutch.workspace.files_hidden_from_search import HiddenFiles, IsHidden, hide_secrets
 from hutch.workspace.globs import glob_pattern
-from hutch.workspace.hidden_files import HiddenFiles, IsHidden, hide_secrets
-from hutch.workspace.match_redaction import (
+from hutch.workspace.search_match_redaction import (
     AROUND_LINES,
     MAX_LINE_COLUMNS,
     MAX_READ_COLUMNS,

@@ -33,9 +33,9 @@ from hutch.jail.launch.jail_uid import HOST_ON_DISK, KERNEL_ROOT, Identity, clai
 from hutch.jail.work_directory import JailLocation, Namespaces
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.base_checkout import tree_path
-from hutch.workspace.preparation.removal import LOCK, discard
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.base_checkout import tree_path
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK, discard
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 UNSHARE, MOUNT = "/usr/bin/unshare", "/usr/bin/mount"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}

@@ -11,9 +11,9 @@ from hutch.jail.work_directory import JailLocation
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.system.uncancellable_work import wait_until_done
-from hutch.workspace.preparation.removal import LOCK
-from hutch.workspace.preparation.workspace_mount import WorkspaceMount
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
+from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 FOLDER = "places"
 IN_PLACE = "in place"  # the mode_reason in its record

@@ -24,8 +24,8 @@ from hutch.jail.interface import Finished, Jail, Reader
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import MAX_TIMEOUT_S, TOOL, Policy
 from hutch.jail.work_directory import JailLocation
-from hutch.workspace.preparation.git_repository_layout import Head, Layout
-from hutch.workspace.preparation.removal import discard
+from hutch.workspace.lifecycle.git_repository_detection import Head, Layout
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 
 REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
 SAFE_SETTINGS = {

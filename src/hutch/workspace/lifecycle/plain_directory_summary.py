@@ -12,7 +12,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.secret_file_names import has_secret_name
 from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.files.listing import Walk
+from hutch.workspace.files.directory_listing import Walk
 
 MAX_ENTRIES = 20_000  # that are counted
 MAX_NAMES_SHOWN = 5

@@ -11,7 +11,7 @@ import pytest
 
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.edit.file_operations import Delete, Move, Write
-from hutch.workspace.files.change_journal import STAGING_PREFIX
+from hutch.workspace.files.atomic_change_journal import STAGING_PREFIX
 from hutch.workspace.files.files import Files
 from tests.workspace.changing import (
     CODES,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from hutch.domain.errors import HutchError, NotFound
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.preparation.base_checkout import tree_path
-from hutch.workspace.preparation.removal import LOCK
-from hutch.workspace.preparation.workspace_mount import mount_directory
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.base_checkout import tree_path
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
+from hutch.workspace.lifecycle.workspace_mount import mount_directory
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 SETTINGS_FILE = ".hutch/config.toml"
 MAX_STORED_BYTES = 16 * 1024  # more than may be used, so that its reader can tell that it is too large

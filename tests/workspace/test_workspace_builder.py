@@ -17,11 +17,11 @@ from hutch.domain.starter_files import StarterFile
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.removal import remove_leftovers
-from hutch.workspace.preparation.workspace_filling import Options
-from hutch.workspace.preparation.workspace_mount import open_workspace
-from hutch.workspace.preparation.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import remove_leftovers
+from hutch.workspace.lifecycle.workspace_builder import prepare
+from hutch.workspace.lifecycle.workspace_filling import Options
+from hutch.workspace.lifecycle.workspace_mount import open_workspace
+from hutch.workspace.lifecycle.workspace_record import Home, Record
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
 from tests.forked import PLAIN, Forked, run
 from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
@@ -441,7 +441,7 @@ PREPARING = """
 import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from tests.workspace.preparing import HOST, Home
-from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.lifecycle.workspace_builder import prepare
 home, source, id, die = Home(pathlib.Path(sys.argv[2])), pathlib.Path(sys.argv[3]), sys.argv[4], sys.argv[5]
 def report(progress):
     if progress.step == die:
