@@ -137,7 +137,8 @@ def test_expensive_xml_is_refused_with_little_memory(make: Callable[[], bytes]) 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (room, room))
 
-    program = "import sys; from hutch.agent.repository_testing.junit import junit; print(junit(sys.stdin.buffer.read()))"
+    imports = "import sys; from hutch.agent.repository_testing.junit import junit"
+    program = f"{imports}; print(junit(sys.stdin.buffer.read()))"
     ran = subprocess.run(
         [sys.executable, "-c", program], input=make(), capture_output=True, preexec_fn=limited
     )

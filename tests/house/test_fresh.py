@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = "make .venv/.set-up-for-tests && .venv/bin/python -m pytest -p no:cacheprovider tests/forge/test_gh_command.py"
+TESTS = "tests/forge/test_gh_command.py"
+COMMAND = f"make .venv/.set-up-for-tests && .venv/bin/python -m pytest -p no:cacheprovider {TESTS}"
 
 
 def fresh(clone: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

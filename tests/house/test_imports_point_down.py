@@ -7,7 +7,7 @@ GROUND = {"domain", "system"}
 FIRST = {"store", "jail", "llm", "forge"}
 SETTINGS = {"settings"}
 FILES = {"edit", "snapshots", "workspace"}
-INSIDE = {"agent", "sessions", "flows", "environment"} | FILES | FIRST | GROUND
+INSIDE = {"agent", "sessions", "flows", "dependencies"} | FILES | FIRST | GROUND
 
 MAY_IMPORT = {
     "": set(),  # hutch itself
@@ -17,17 +17,17 @@ MAY_IMPORT = {
     "edit": FIRST | GROUND,
     "snapshots": {"edit"} | FIRST | GROUND,
     "workspace": {"snapshots", "edit"} | FIRST | GROUND,
-    "environment": FILES | FIRST | GROUND,
+    "dependencies": FILES | FIRST | GROUND,
     "agent": FILES | FIRST | GROUND,
     "sessions": {"agent"} | FILES | FIRST | GROUND,
-    "flows": {"sessions", "agent", "environment"} | FILES | FIRST | GROUND,
+    "flows": {"sessions", "agent", "dependencies"} | FILES | FIRST | GROUND,
     **dict.fromkeys(SETTINGS, SETTINGS | GROUND),
     "logs": SETTINGS | GROUND,
-    "app": INSIDE | SETTINGS | {"logs"},
+    "wiring": INSIDE | SETTINGS | {"logs"},
     "gateway": INSIDE
     | SETTINGS
     | {"logs"},  # what it works with is given to it: see gateway/gateway_context.py
-    "cli": INSIDE | SETTINGS | {"logs", "app"},
+    "cli": INSIDE | SETTINGS | {"logs", "wiring"},
 }
 
 # Who else may import what, and why.

@@ -19,7 +19,7 @@ SUITES = (
         "jail/test_warden_control.py",
         "jail/test_walls.py",
         "jail/test_warden.py",
-        "jail/test_launch.py",
+        "jail/test_bubblewrap_launch.py",
         "jail/test_location.py",
         "jail/test_unlinked_files.py",
     ),
@@ -30,7 +30,7 @@ SUITES = (
         "jail/test_resource_usage.py",
         "jail/test_limit_watcher.py",
         "jail/test_changed_limits.py",
-        "jail/test_command_memory.py",
+        "jail/test_command_memory_limit.py",
     ),
     # Commands inside a shell do not depend on the user; the contract tests the rest.
     pytest.param(("jail/test_shell.py", "jail/test_background_commands.py"), marks=pytest.mark.soak),

@@ -10,8 +10,8 @@ UID = 54398
 # A few together: to load Hutch and pytest anew takes longer than most of them.
 SUITES = (
     (
-        "workspace/test_builder.py",
-        "workspace/test_git_repository_layout.py",
+        "workspace/test_workspace_builder.py",
+        "workspace/test_git_repository_detection.py",
         "workspace/test_uncommitted_changes.py",
     ),
     (
@@ -21,8 +21,8 @@ SUITES = (
         "workspace/test_jailed_repository.py",
         "workspace/test_workspace_mount.py",
         "workspace/test_dependency_layers.py",
-        "workspace/test_quota.py",
-        "workspace/test_removal.py",
+        "workspace/test_workspace_quota.py",
+        "workspace/test_workspace_base_and_mirror_removal.py",
     ),
 )
 

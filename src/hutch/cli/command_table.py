@@ -45,9 +45,9 @@ Sessions
 Record
     export SESSION  | hutch.cli.commands.export:export_command | Write a session's log to a file.
     verify RECORD   | hutch.cli.commands.verify:verify_command | Verify a record, offline.
-    receipt SESSION | hutch.cli.commands.receipt_erase_and_prune:receipt_command | Sign the current state of a log.
-    erase SESSION   | hutch.cli.commands.receipt_erase_and_prune:erase_command | Erase the content of events, keep the proof.
-    prune           | hutch.cli.commands.receipt_erase_and_prune:prune_command | Erase sessions past retention.days.
+    receipt SESSION | hutch.cli.commands.receipt:receipt_command | Sign the current state of a log.
+    erase SESSION   | hutch.cli.commands.erasure:erase_command | Erase the content of events, keep the proof.
+    prune           | hutch.cli.commands.erasure:prune_command | Erase sessions past retention.days.
 Server
     up              | hutch.cli.commands.up:up_command | Start the server.
     down            | hutch.cli.commands.down:down_command | Stop the server.

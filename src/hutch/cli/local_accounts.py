@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from hutch import app as wiring
-from hutch import settings
+from hutch import settings, wiring
 from hutch.flows.user_accounts import Accounts
 from hutch.wiring.user_accounts import accounts
 

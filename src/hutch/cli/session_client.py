@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from hutch import app, settings
+from hutch import settings, wiring
 from hutch.cli.api_client import Client
 from hutch.cli.current_repository import find_current_repository
 from hutch.cli.early_session_request import EarlyRequest
@@ -236,6 +236,6 @@ async def _open_here(*, jobs: int = 1) -> AsyncIterator[SessionClient]:
         from hutch.cli.local_session_client import LocalSessions  # loads the jail and the agent
 
     loaded = settings.load()
-    app.configure_logs(loaded, quiet=True)
+    wiring.configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded, jobs=jobs) as sessions:
         yield sessions

@@ -11,8 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from hutch import app as wiring
-from hutch import settings
+from hutch import settings, wiring
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.dependency_setup_consent import accept_by_key, can_ask
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal

@@ -78,7 +78,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environments:
-    """The environments of an installation; `app/` builds it."""
+    """The environments of an installation; `wiring/` builds it."""
 
     home: Home
     git: Git

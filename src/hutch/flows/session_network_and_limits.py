@@ -37,7 +37,7 @@ class BuildPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """Computes the limits of sessions; `app/` builds it."""
+    """Computes the limits of sessions; `wiring/` builds it."""
 
     rows: Rows
     policies: Policies  # of owners

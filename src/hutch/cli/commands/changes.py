@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hutch import app as wiring
-from hutch import settings
+from hutch import settings, wiring
 from hutch.cli.change_lookup import MAX_COUNT, find_change, of_this_repository
 from hutch.cli.git_author import signature
 from hutch.cli.redelivery import named_run, redeliver

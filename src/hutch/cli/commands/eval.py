@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from hutch import app, settings
+from hutch import settings, wiring
 from hutch.agent.persona import REPOSITORY_FOLDER
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
@@ -90,7 +90,7 @@ def eval_command(
 
 async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Board") -> int:
     loaded = settings.load()
-    app.configure_logs(loaded, quiet=True)
+    wiring.configure_logs(loaded, quiet=True)
     if options.model or any(not (case.model or case.cassette or case.persona) for case in cases):
         models_of(loaded).check(options.model or "")
     if options.persona:

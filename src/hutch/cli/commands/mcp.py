@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from hutch import app as wiring
-from hutch import settings
+from hutch import settings, wiring
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by

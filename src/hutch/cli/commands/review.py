@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch import app, settings
+from hutch import settings, wiring
 from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
@@ -78,7 +78,7 @@ class ReviewOptions:
 
 async def _review(target: str, options: ReviewOptions, *, as_json: bool) -> int:
     loaded = settings.load()
-    app.configure_logs(loaded, quiet=True)
+    wiring.configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded) as sessions:
         local = sessions.local
         changes = change_context(loaded, local.log, local.log)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hutch import app, settings
+from hutch import settings, wiring
 from hutch.cli.render.byte_size import byte_size
 from hutch.system.terminal_text import visible
 
@@ -30,7 +30,7 @@ def prune_command(
     from hutch.wiring.session_file_retention import retention_of
 
     loaded = settings.load()
-    app.configure_logs(loaded, quiet=True)
+    wiring.configure_logs(loaded, quiet=True)
 
     async def sweep() -> "tuple[list[Gone], Excess]":
         async with event_log(loaded.paths) as log:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from hutch import app, settings
+from hutch import settings, wiring
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.closed_terminal_detection import is_gone
@@ -175,7 +175,7 @@ def _here(
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
     loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
-    app.configure_logs(loaded, quiet=True)
+    wiring.configure_logs(loaded, quiet=True)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
     policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net, variables=variables)

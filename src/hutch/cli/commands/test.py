@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from hutch import app, settings
+from hutch import settings, wiring
 from hutch.agent.jail_event_conversion import as_event
 from hutch.cli.api_client import Client
 from hutch.cli.git_author import author
@@ -133,7 +133,7 @@ def _here(
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Choose another: -w DIR.")
     loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
-    app.configure_logs(loaded, quiet=True)
+    wiring.configure_logs(loaded, quiet=True)
     for sentence in loaded.refused:
         typer.echo(f"hutch: warning: {sentence}", err=True)
     real = workspace.resolve()

@@ -18,8 +18,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from hutch import app as wiring
-from hutch import settings
+from hutch import settings, wiring
 from hutch.cli import exit_codes
 from hutch.domain.errors import Conflict, LimitReached, Unavailable
 from hutch.store.database import replace_lost_database

@@ -9,8 +9,7 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from hutch import app as wiring
-from hutch import settings
+from hutch import settings, wiring
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.local_only_notice import follows_login

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch import app as wiring
-from hutch import settings
+from hutch import settings, wiring
 from hutch.domain.errors import BadRequest
 from hutch.sessions.response_redaction import clean_bytes, redacted
 from hutch.wiring import models_and_secrets

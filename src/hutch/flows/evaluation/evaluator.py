@@ -48,7 +48,7 @@ class NoModel(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class EvalContext:
-    """The dependencies of an evaluation; `app/` builds it."""
+    """The dependencies of an evaluation; `wiring/` builds it."""
 
     services: Services
     host: LocalHost

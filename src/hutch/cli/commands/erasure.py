@@ -1,17 +1,16 @@
-"""`hutch receipt`, `erase` and `prune`: sign and erase the records of sessions."""
+"""`hutch erase` and `hutch prune`: erase the content of sessions, and keep the proof that it existed."""
 
 import asyncio
 import json
 import re
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hutch import app, settings
+from hutch import settings, wiring
 from hutch.cli.local_session_lookup import find_session, open_sessions
-from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.errors import BadRequest
 from hutch.flows.unerased_data import Traces, traces_of, unerased
 from hutch.store.payload_retention import Pruned, prune
 from hutch.system.terminal_text import visible
@@ -19,37 +18,10 @@ from hutch.wiring.unerased_locations import other_places
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 FINAL = "This cannot be undone."
 _SEQS = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
-
-
-def receipt_command(
-    session: Session,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; stdout by default.")
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Sign the current state of a session's log. Store the receipt elsewhere.
-
-    With it, `hutch verify RECORD --receipt FILE` finds out whether the log was cut or rewritten later.
-    """
-
-    async def run() -> None:
-        loaded = _start()
-        async with open_sessions(loaded) as log:
-            receipt = await log.receipt(await find_session(log, session))
-        text = json.dumps(receipt.to_json()) + "\n"
-        if output is None:
-            sys.stdout.write(text)
-        else:
-            _write_new(output, text, force=force)
-            typer.echo(f"Receipt for event {receipt.seq} written to {output}.", err=True)
-
-    asyncio.run(run())
 
 
 def erase_command(
@@ -133,17 +105,8 @@ def prune_command(
 
 def _start() -> settings.LoadedSettings:
     loaded = settings.load()
-    app.configure_logs(loaded)
+    wiring.configure_logs(loaded)
     return loaded
-
-
-def _write_new(path: Path, text: str, *, force: bool) -> None:
-    """Write a new file; replace one only if forced: a receipt is often the only proof."""
-    try:
-        with path.open("w" if force else "x") as file:
-            file.write(text)
-    except FileExistsError:
-        raise Conflict(f"{path} exists. Choose another name, or use --force to replace it.") from None
 
 
 def _print_unerased(remaining: list[str]) -> None:
