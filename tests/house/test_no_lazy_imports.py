@@ -29,7 +29,7 @@ LATE = {
     **dict.fromkeys(
         (
             ("hutch.cli.commands.session_prune", f"hutch.wiring.{name}")
-            for name in ("event_log", "file_retention")
+            for name in ("event_log", "session_file_retention")
         ),
         "the other commands of `hutch sessions` only ask a server",
     ),

@@ -13,7 +13,7 @@ from hutch.domain.events import (
 )
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.snapshot_change_events import Attribution
-from hutch.snapshots.concurrent_tree_walk import TICK_NS
+from hutch.snapshots.disk_walk import TICK_NS
 
 
 def started(by: str, shell: str = "main", call_id: str = "") -> Event:

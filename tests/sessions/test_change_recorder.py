@@ -19,7 +19,7 @@ from hutch.gateway.gateway_context import Server
 from hutch.jail.process_cpu_clocks import RunClock
 from hutch.sessions import requests
 from hutch.sessions.interface import Viewer
-from hutch.snapshots.concurrent_tree_walk import TICK_NS, Clock
+from hutch.snapshots.disk_walk import TICK_NS, Clock
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.concurrent_tree_walk import stat_key
+from hutch.snapshots.disk_walk import stat_key
 from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_tree_layout import FILES, IGNORED, Leaf, OmittedEntry

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.concurrent_tree_walk import TICK_NS, Clock, Descent, EntryVanished, open_file, read_all
 from hutch.snapshots.confined_directory import Directory
+from hutch.snapshots.disk_walk import TICK_NS, Clock, Descent, EntryVanished, open_file, read_all
 from tests.ordinary import place
 
 

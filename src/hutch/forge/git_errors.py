@@ -114,7 +114,7 @@ FETCH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     ),
     (r"fsck error|error in object|bad pack", _bad_objects),
     (
-        # The kernel killed the program that unpacked it; see `process_limits`.
+        # The kernel killed the program that unpacked it; see `host_process_limits`.
         r"invalid index-pack output|died of signal 25|File too large",
         lambda line, url: LimitReached(
             f"{url} is larger than workspace.bases_bytes allows. Raise that setting.",

@@ -39,7 +39,7 @@ class RepoUrl:
     address: str
     credentials: tuple[str, str] | None = field(default=None, repr=False)  # from the URL
     path: Path | None = None  # for a repository on this machine
-    pinned: tuple[str, ...] = ()  # the only IP addresses of its host; see `host_pinning`
+    pinned: tuple[str, ...] = ()  # the only IP addresses of its host; see `allowed_repository_hosts`
     account: bool = False  # whether the account's keys and credential helpers may be used
 
     @property

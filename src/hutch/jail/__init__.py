@@ -43,12 +43,12 @@ __all__ = [
 _MODULES = {
     "egress": ("EgressAttempt",),
     "jail_startup": ("open_jail",),
-    "egress_startup": ("Outside",),
+    "egress_proxy_startup": ("Outside",),
     "policy": ("Limits", "Policy", "profile"),
     "interface": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
     "shell.shell": ("Shell",),
     "shell.command_result": ("Result",),
-    "shell.shared_shells": ("Shells", "open_shell"),
+    "shell.shells_shared_by_session": ("Shells", "open_shell"),
     "shared_terminal": ("Terminal", "open_terminal"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

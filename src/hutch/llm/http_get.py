@@ -1,4 +1,4 @@
-"""One GET request, for a quick check of a server: the client of `api_client` takes half a second to load."""
+"""One GET request, for a quick check of a server: `provider_http_client` takes half a second to load."""
 
 import asyncio
 import contextlib

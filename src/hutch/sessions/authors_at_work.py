@@ -25,7 +25,7 @@ from hutch.domain.events import (
     JobsEnded,
 )
 from hutch.jail.process_cpu_clocks import RunClock
-from hutch.snapshots.concurrent_tree_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
+from hutch.snapshots.disk_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 
 NEVER_NS = 1 << 63
 FIRST_READING_S, MAX_READING_INTERVAL_S = 0.25, 30.0  # of clocks after work has begun

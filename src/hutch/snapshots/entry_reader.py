@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from hutch.snapshots.concurrent_tree_walk import EntryVanished, StatKey, open_file, read_all, stat_key
+from hutch.snapshots.disk_walk import EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.git_tree_layout import IGNORED, PERMISSIONS, PRIVATE, Item, Leaf, OmittedEntry
 from hutch.snapshots.pack_writer import FileShrunk, PackWriter
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import structlog
 
-from hutch.snapshots.concurrent_tree_walk import StatKey
+from hutch.snapshots.disk_walk import StatKey
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry
 from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
 

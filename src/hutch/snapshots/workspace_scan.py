@@ -13,16 +13,8 @@ from dataclasses import dataclass, field
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.shared_file_mappings import MappedFiles
-from hutch.snapshots.concurrent_tree_walk import (
-    Clock,
-    Descent,
-    EntryVanished,
-    StatKey,
-    open_file,
-    read_all,
-    stat_key,
-)
 from hutch.snapshots.confined_directory import Directory
+from hutch.snapshots.disk_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_tree_layout import (

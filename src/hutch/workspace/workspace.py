@@ -190,11 +190,9 @@ class Workspace:
         ignore: Sequence[str] = (),
         hidden: IsHidden | None = None,
     ) -> ripgrep_search.GlobResult:
-        find = partial(
-            ripgrep_search.glob, jail, pattern, modified_ns=self._modified_ns, directories=directories
-        )
+        find = partial(ripgrep_search.glob, jail, pattern, modified_ns=self._modified_ns, limit=limit)
         path = await self._inside(jail, path)
-        return await find(path=path, limit=limit, offset=offset, ignore=ignore, hidden=hidden)
+        return await find(path=path, directories=directories, offset=offset, ignore=ignore, hidden=hidden)
 
     async def snapshot(self, reason: str, *, named: bool = False) -> Snapshot:
         """Take a snapshot; returns the newest one if nothing has changed since, unless a user `named` it."""
