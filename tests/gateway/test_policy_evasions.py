@@ -12,7 +12,7 @@ from hutch.flows.user_accounts import Accounts
 from tests.gateway.api import V1, Api, cassette, eventually, serving
 from tests.gateway.graphs import refusal
 from tests.gateway.streaming import socket
-from tests.gateway.test_document_socket import Editor, editing
+from tests.gateway.test_document_websocket import Editor, editing
 from tests.gateway.test_mcp_mount import client, refused, text_of
 from tests.gateway.test_policies import policy, run
 
