@@ -5,17 +5,17 @@ import { useLogin } from "./login_state";
 import { Home } from "./pages/home";
 import { Login } from "./pages/login";
 import { NotFound } from "./pages/not_found";
-import { Boundary } from "./parts/boundary";
-import { Frame } from "./parts/frame";
-import { ProblemLine } from "./parts/problem";
+import { Boundary } from "./shared/error_boundary";
+import { Frame } from "./shared/page_frame";
+import { ProblemLine } from "./shared/error_message";
 import { strings } from "./strings";
 
 const SessionPage = lazy(async () => ({ default: (await import("./pages/session/session_page")).SessionPage }));
 const PlaybackPage = lazy(async () => ({ default: (await import("./pages/playback/playback_page")).PlaybackPage }));
-const RecordPage = lazy(async () => ({ default: (await import("./pages/record")).RecordPage }));
+const RecordPage = lazy(async () => ({ default: (await import("./pages/record_file")).RecordPage }));
 const ChangesPage = lazy(async () => ({ default: (await import("./pages/changes")).ChangesPage }));
 const ReviewPage = lazy(async () => ({ default: (await import("./pages/review/review_page")).ReviewPage }));
-const Start = lazy(async () => ({ default: (await import("./pages/start")).Start }));
+const Start = lazy(async () => ({ default: (await import("./pages/first_visit")).Start }));
 const SettingsPage = lazy(async () => ({ default: (await import("./pages/settings/settings_page")).SettingsPage }));
 
 export function App() {

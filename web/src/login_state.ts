@@ -1,6 +1,6 @@
 // Who is logged in here, and the token that changes need.
 import { useQuery } from "@tanstack/react-query";
-import { type Schemas, get, setCsrf } from "./api/client";
+import { type Schemas, get, setCsrf } from "./api/http_client";
 
 export function useLogin() {
   return useQuery({

@@ -1,11 +1,11 @@
-import "./nonce";
+import "./style_nonce";
 import "./theme.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { Problem } from "./api/client";
+import { Problem } from "./api/http_client";
 import { App } from "./app";
-import { Boundary } from "./parts/boundary";
+import { Boundary } from "./shared/error_boundary";
 
 const MAX_STARTING_RETRIES = 120;
 const STARTING_RETRY_MS = 500;

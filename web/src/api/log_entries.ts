@@ -1,6 +1,6 @@
 // The newest events of a log, and older ones while somebody reads them. They are always without a gap.
 import type { AnyEntry } from "../fold/view";
-import { get } from "./client";
+import { get } from "./http_client";
 
 const MAX_ENTRIES = 2000;
 const SPARE_ENTRIES = 500; // so that entries are dropped in one go

@@ -4,14 +4,14 @@
 // A long session begins at its end: with the view that this browser has stored, or with its last events while a worker
 // folds all of them.
 import { Fold } from "../fold/fold";
-import { type KnownState, foldEnd } from "../fold/part_of_log";
+import { type KnownState, foldEnd } from "../fold/partial_log";
 import type { AnyEntry, Delta, Row, View } from "../fold/view";
 import type { Folded } from "../fold/whole_log";
-import { type Input, Problem, get, send } from "./client";
+import { type Input, Problem, get, send } from "./http_client";
 import { LogEntries } from "./log_entries";
-import { OlderRows } from "./older_rows";
-import { dropView, readView, storeView } from "./stored_views";
-import { foldInWorker } from "./whole_fold";
+import { OlderRows } from "./older_conversation_rows";
+import { dropView, readView, storeView } from "./stored_folds";
+import { foldInWorker } from "./fold_in_worker";
 
 const MAX_FOLLOWED_EVENTS = 2000; // a longer log is not read over the socket
 const END_EVENTS = 500;

@@ -2,7 +2,7 @@
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Fold, foldAll } from "./fold";
-import { foldEnd, foldOlder } from "./part_of_log";
+import { foldEnd, foldOlder } from "./partial_log";
 import type { AnyEntry } from "./view";
 
 const DIRECTORY = new URL("../../../tests/vectors/fold/", import.meta.url);

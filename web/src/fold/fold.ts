@@ -2,7 +2,7 @@
 //
 // Rows are replaced, never changed, so that a row that is the same object is shown as it was. An entry beats the deltas of
 // the same reply, whichever came first. A type that is not known becomes a row of its own.
-import { foldCall } from "./calls";
+import { foldCall } from "./tool_calls";
 import { foldFile } from "./changed_files";
 import { foldCommand } from "./commands";
 import { foldDelta, foldReply } from "./replies";

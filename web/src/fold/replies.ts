@@ -1,5 +1,5 @@
 // Replies of the model: parts as they are written, then the whole. The whole wins, whichever came first.
-import { newTool } from "./calls";
+import { newTool } from "./tool_calls";
 import type { FoldState } from "./rows";
 import type { AnyEntry, Delta, Event, Reply } from "./view";
 

@@ -1,5 +1,5 @@
 // What a session page shows, as plain data. The fold computes it from events alone.
-import type { Schemas } from "../api/client";
+import type { Schemas } from "../api/http_client";
 
 export type Event = Schemas["Event"];
 export type AnyEntry = { seq: number; at_ms: number; event: { type: string } & Record<string, unknown> };

@@ -1,5 +1,5 @@
 // Folds a long log in a worker, so that the page stays smooth meanwhile.
-import { get } from "../api/client";
+import { get } from "../api/http_client";
 import { Fold, type SavedFold } from "./fold";
 import type { AnyEntry } from "./view";
 

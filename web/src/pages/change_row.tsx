@@ -1,10 +1,10 @@
 // One change in a list: its title, branch, tests and state.
 import { Link } from "wouter";
-import type { Change } from "../api/client";
-import { ago, repositoryName } from "../format";
-import { Badge } from "../parts/controls";
-import { Icon } from "../parts/icons";
-import { SafeText } from "../parts/safe_text";
+import type { Change } from "../api/http_client";
+import { ago, repositoryName } from "../number_and_time_format";
+import { Badge } from "../shared/form_controls";
+import { Icon } from "../shared/icons";
+import { SafeText } from "../shared/safe_text";
 import { strings } from "../strings";
 
 const TONES: Record<string, "ok" | "agent" | "none"> = { open: "ok", merged: "agent", closed: "none" };

@@ -2,11 +2,11 @@
 import { useDeferredValue, useEffect, useRef } from "react";
 import { useLocation, useSearchParams } from "wouter";
 import { useAllChanges } from "../api/queries";
-import { repositoryName } from "../format";
-import { Button, Field } from "../parts/controls";
-import { Icon } from "../parts/icons";
-import { useNow } from "../parts/now";
-import { ProblemLine } from "../parts/problem";
+import { repositoryName } from "../number_and_time_format";
+import { Button, Field } from "../shared/form_controls";
+import { Icon } from "../shared/icons";
+import { useNow } from "../shared/current_time";
+import { ProblemLine } from "../shared/error_message";
 import { strings } from "../strings";
 import { ChangeRow } from "./change_row";
 import { useHomeKeys } from "./home_keys";

@@ -2,18 +2,18 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Fragment, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
-import { type Schemas, type Session, giveInput } from "../api/client";
+import { type Schemas, type Session, giveInput } from "../api/http_client";
 import { useChanges, useCosts, useSessions, useWaitsFor } from "../api/queries";
 import { useIsListLive } from "../api/session_list";
-import { ago, dollars, modelName, repositoryName, titleOf } from "../format";
-import { Button, Field, Keys } from "../parts/controls";
-import { Dialog } from "../parts/dialog";
-import { Icon } from "../parts/icons";
-import { useNow } from "../parts/now";
-import { setNotifying, useNotifying } from "../parts/notifications";
-import { ProblemLine } from "../parts/problem";
-import { SafeText } from "../parts/safe_text";
-import { StateMark } from "../parts/state_mark";
+import { ago, dollars, modelName, repositoryName, titleOf } from "../number_and_time_format";
+import { Button, Field, Keys } from "../shared/form_controls";
+import { Dialog } from "../shared/dialog";
+import { Icon } from "../shared/icons";
+import { useNow } from "../shared/current_time";
+import { setNotifying, useNotifying } from "../shared/notifications";
+import { ProblemLine } from "../shared/error_message";
+import { SafeText } from "../shared/safe_text";
+import { StateMark } from "../shared/state_mark";
 import { strings } from "../strings";
 import { ChangeRow } from "./change_row";
 import { useHomeKeys } from "./home_keys";
@@ -28,7 +28,7 @@ const GROUPS = [
   { key: "ended", name: strings.home.ended, states: ["ended"], open: false },
 ] as const;
 
-export { titleOf } from "../format";
+export { titleOf } from "../number_and_time_format";
 type Me = Schemas["User"];
 const BAD = new Set(["failed", "tests_failing", "limit_reached"]);
 

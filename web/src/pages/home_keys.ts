@@ -1,6 +1,6 @@
 // Keys of the home page. They act only while no field has the focus.
 import { type RefObject, useEffect } from "react";
-import { isPressed } from "../parts/shortcuts";
+import { isPressed } from "../shared/shortcuts";
 
 type Targets = { field: RefObject<HTMLInputElement | null>; list: RefObject<HTMLDivElement | null>; toggle: (id: string) => void; create: () => void };
 

@@ -1,9 +1,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useEffect, useState } from "react";
-import { post } from "../api/client";
-import { deleteViews } from "../api/stored_views";
-import { Button, Field } from "../parts/controls";
-import { ProblemLine } from "../parts/problem";
+import { post } from "../api/http_client";
+import { deleteViews } from "../api/stored_folds";
+import { Button, Field } from "../shared/form_controls";
+import { ProblemLine } from "../shared/error_message";
 import { strings } from "../strings";
 
 export function Login({ methods }: { methods: string[] }) {

@@ -2,14 +2,14 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useLocation, useSearch } from "wouter";
-import { type Schemas, type Session, asProblem, post } from "../api/client";
+import { type Schemas, type Session, asProblem, post } from "../api/http_client";
 import { useModels, usePersonas } from "../api/queries";
-import { repositoryName } from "../format";
-import { Button, Field } from "../parts/controls";
-import { Dialog } from "../parts/dialog";
-import { Icon } from "../parts/icons";
-import { ModelSettingsLink, ProblemLine } from "../parts/problem";
-import { sample } from "../sample";
+import { repositoryName } from "../number_and_time_format";
+import { Button, Field } from "../shared/form_controls";
+import { Dialog } from "../shared/dialog";
+import { Icon } from "../shared/icons";
+import { ModelSettingsLink, ProblemLine } from "../shared/error_message";
+import { sample } from "../sample_project";
 import { strings } from "../strings";
 
 type Draft = { source: "repository" | "sample" | "none"; repository: string; revision: string; prompt: string; persona: string; model: string; network: string; turns: string; cost: string; minutes: string; deliver: boolean };

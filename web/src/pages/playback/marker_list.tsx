@@ -1,8 +1,8 @@
 // The markers as a list, by kind and author. Enter goes to one.
 import { useMemo, useState } from "react";
-import { SafeText } from "../../parts/safe_text";
+import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/playback";
-import { nameOfMark } from "./lanes";
+import { nameOfMark } from "./timeline_lanes";
 import { type Player, clockOf } from "./player";
 
 const MAX_SHOWN = 1000;

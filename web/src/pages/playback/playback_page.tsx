@@ -1,16 +1,16 @@
 // Playback of a session, live or ended: editor, terminal, tests and conversation move together on one timeline.
 import { useEffect, useState, useSyncExternalStore } from "react";
-import { Problem, type Schemas } from "../../api/client";
+import { Problem, type Schemas } from "../../api/http_client";
 import { useSession, useUsers } from "../../api/queries";
-import { titleOf } from "../../format";
-import { ProblemLine } from "../../parts/problem";
+import { titleOf } from "../../number_and_time_format";
+import { ProblemLine } from "../../shared/error_message";
 import { strings } from "../../strings";
 import { text } from "../../strings/playback";
 import { NotFound } from "../not_found";
-import { makeNameOf } from "../session/context";
-import { Playback } from "./playback";
+import { makeNameOf } from "../session/session_context";
+import { Playback } from "./playback_panes";
 import { Player } from "./player";
-import { Recording } from "./recording";
+import { Recording } from "./event_source";
 
 export function PlaybackPage({ id, user }: { id: string; user: Schemas["User"] }) {
   const session = useSession(id);

@@ -1,5 +1,5 @@
 // Where a playback is on its axis, and how it moves: by the clock, by seeking, or with the session as it goes on.
-import type { Recording } from "./recording";
+import type { Recording } from "./event_source";
 
 export const SPEEDS = [0.5, 1, 2, 4, 8, 16];
 

@@ -1,15 +1,15 @@
 // One file of a change: its lines, the comments on them, and the mark that it was viewed.
 import { useState } from "react";
-import { type Change, type Schemas, post } from "../../api/client";
-import { ago } from "../../format";
-import { Added, Badge, Button } from "../../parts/controls";
-import type { FileDiff } from "../../parts/diff";
-import { Markdown } from "../../parts/markdown";
-import { useNow } from "../../parts/now";
-import { ProblemLine } from "../../parts/problem";
-import { SafeText } from "../../parts/safe_text";
+import { type Change, type Schemas, post } from "../../api/http_client";
+import { ago } from "../../number_and_time_format";
+import { Added, Badge, Button } from "../../shared/form_controls";
+import type { FileDiff } from "../../shared/patch_parser";
+import { Markdown } from "../../shared/markdown";
+import { useNow } from "../../shared/current_time";
+import { ProblemLine } from "../../shared/error_message";
+import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/review";
-import { draftOf, draftPlaces, keepDraft } from "./kept";
+import { draftOf, draftPlaces, keepDraft } from "./local_review_state";
 import { type Place, ReviewLines, idOf } from "./review_lines";
 
 const MAX_OPEN_LINES = 1500;

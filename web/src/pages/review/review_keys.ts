@@ -1,6 +1,6 @@
 // Keys of a review: ] [ file, n p change, c comment, v viewed, u layout. They act only while no field has the focus.
 import { useEffect } from "react";
-import { isPressed } from "../../parts/shortcuts";
+import { isPressed } from "../../shared/shortcuts";
 import { isTyping } from "../home_keys";
 
 export function useReviewKeys(mark: (path: string) => void, turn: () => void): void {

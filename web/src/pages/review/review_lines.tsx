@@ -1,8 +1,8 @@
 // The lines of one file, unified or side by side, with comments below their line. Each number is a button that comments.
 import { Fragment, type ReactNode, useState } from "react";
-import { Button } from "../../parts/controls";
-import type { DiffLine, FileDiff, Hunk } from "../../parts/diff";
-import { SafeText } from "../../parts/safe_text";
+import { Button } from "../../shared/form_controls";
+import type { DiffLine, FileDiff, Hunk } from "../../shared/patch_parser";
+import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { text } from "../../strings/review";
 

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { Tool } from "../../fold/view";
 import { strings } from "../../strings";
-import { useHere, useView } from "./context";
+import { useHere, useView } from "./session_context";
 import { testsSummary } from "./tool_row";
 
 const PAUSE_MS = 2000;

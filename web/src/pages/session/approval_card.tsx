@@ -1,13 +1,13 @@
 // What a person is asked: an approval with its scopes, or a question with its answer.
 import { type KeyboardEvent, type RefObject, type SubmitEvent, useEffect, useState } from "react";
 import type { Approval, Tool } from "../../fold/view";
-import { Button, Field } from "../../parts/controls";
-import { ProblemLine } from "../../parts/problem";
-import { SafeText } from "../../parts/safe_text";
+import { Button, Field } from "../../shared/form_controls";
+import { ProblemLine } from "../../shared/error_message";
+import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { asProblem } from "../../api/client";
-import { AskedEdit, isEdit } from "./asked_edit";
-import { useHere, useView } from "./context";
+import { asProblem } from "../../api/http_client";
+import { AskedEdit, isEdit } from "./requested_edit";
+import { useHere, useView } from "./session_context";
 import { argumentsOf } from "./conversation_items";
 
 const DEAF_MS = 500; // keys and clicks that were meant for something else

@@ -1,14 +1,14 @@
 // The message field. It is never disabled, and what is in it is kept.
 import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
-import { type Schemas, get } from "../../api/client";
-import { IconButton } from "../../parts/controls";
-import { Icon } from "../../parts/icons";
-import { ProblemLine } from "../../parts/problem";
-import { SafeText } from "../../parts/safe_text";
+import { type Schemas, get } from "../../api/http_client";
+import { IconButton } from "../../shared/form_controls";
+import { Icon } from "../../shared/icons";
+import { ProblemLine } from "../../shared/error_message";
+import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { useHere, useView } from "./context";
-import { keepDraft, readDraft } from "./drafts";
-import { Tray } from "./tray";
+import { useHere, useView } from "./session_context";
+import { keepDraft, readDraft } from "./unsent_drafts";
+import { Tray } from "./queued_messages";
 
 const KEEP_MS = 200;
 const STOP_WINDOW_MS = 1500;

@@ -1,10 +1,10 @@
 // The truth about the connection: nothing while it is well, and never "stopped" because a socket closed.
 import { useSyncExternalStore } from "react";
-import { ago } from "../../format";
-import { Button } from "../../parts/controls";
-import { useNow } from "../../parts/now";
+import { ago } from "../../number_and_time_format";
+import { Button } from "../../shared/form_controls";
+import { useNow } from "../../shared/current_time";
 import { strings } from "../../strings";
-import { useHere } from "./context";
+import { useHere } from "./session_context";
 
 const QUIET_MS = 2000;
 const LONG_MS = 60_000;

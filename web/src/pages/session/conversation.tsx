@@ -2,9 +2,9 @@
 import { type Virtualizer, useVirtualizer } from "@tanstack/react-virtual";
 import { type RefObject, memo, useEffect, useRef, useState } from "react";
 import type { SessionStream } from "../../api/session_stream";
-import { Button } from "../../parts/controls";
+import { Button } from "../../shared/form_controls";
 import { strings } from "../../strings";
-import { useHere, useView } from "./context";
+import { useHere, useView } from "./session_context";
 import { type Item, type Items, NO_ITEMS, itemsOf } from "./conversation_items";
 import { RowView } from "./conversation_rows";
 import { ConversationSearch } from "./conversation_search";

@@ -1,6 +1,6 @@
 // Search of the whole conversation: rows that are scrolled away are not in the page, so the browser cannot find them.
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
-import { Field, IconButton } from "../../parts/controls";
+import { Field, IconButton } from "../../shared/form_controls";
 import { strings } from "../../strings";
 import { type Item, textOf } from "./conversation_items";
 

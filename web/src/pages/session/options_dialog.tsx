@@ -1,13 +1,13 @@
 // Another persona or model for the session.
 import { useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
-import { post } from "../../api/client";
+import { post } from "../../api/http_client";
 import { useModels, usePersonas } from "../../api/queries";
-import { Button, Field } from "../../parts/controls";
-import { Dialog } from "../../parts/dialog";
-import { ProblemLine } from "../../parts/problem";
+import { Button, Field } from "../../shared/form_controls";
+import { Dialog } from "../../shared/dialog";
+import { ProblemLine } from "../../shared/error_message";
 import { strings } from "../../strings";
-import { useHere, useView } from "./context";
+import { useHere, useView } from "./session_context";
 
 export function OptionsDialog({ onClose }: { onClose: () => void }) {
   const { id, session } = useHere();

@@ -1,12 +1,12 @@
 // Propose the work of the last run as a change, also if the session was not opened for that.
 import { useState } from "react";
-import { post } from "../../api/client";
-import { Button } from "../../parts/controls";
-import { Dialog } from "../../parts/dialog";
-import { ProblemLine } from "../../parts/problem";
+import { post } from "../../api/http_client";
+import { Button } from "../../shared/form_controls";
+import { Dialog } from "../../shared/dialog";
+import { ProblemLine } from "../../shared/error_message";
 import { strings } from "../../strings";
-import { useHere, useView } from "./context";
-import { areTestsStale } from "./test_state";
+import { useHere, useView } from "./session_context";
+import { areTestsStale } from "./test_result_freshness";
 
 /** Shown once there is work. If it cannot be proposed, the reason stands beside it. */
 export function ProposeButton() {

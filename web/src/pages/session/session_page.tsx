@@ -1,26 +1,26 @@
 // A session: the conversation at the left, the work beside it. Below 1024 px the work is a tab.
 import { useEffect, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
-import { Problem, type Schemas, type Session } from "../../api/client";
+import { Problem, type Schemas, type Session } from "../../api/http_client";
 import { useAccess, useSession, useUsers } from "../../api/queries";
-import { DocumentChannel } from "../../api/documents";
+import { DocumentChannel } from "../../api/document_socket";
 import { SessionStream, type Start } from "../../api/session_stream";
-import { Boundary } from "../../parts/boundary";
-import { ProblemLine } from "../../parts/problem";
-import { Splitter, useSize } from "../../parts/splitter";
+import { Boundary } from "../../shared/error_boundary";
+import { ProblemLine } from "../../shared/error_message";
+import { Splitter, useSize } from "../../shared/panel_splitter";
 import { strings } from "../../strings";
 import { titleOf } from "../home";
 import { NotFound } from "../not_found";
 import { Announcer } from "./announcer";
 import { Composer, type SessionCommand } from "./composer";
 import { ConnectionStrip } from "./connection_strip";
-import { Docks } from "./docks";
-import { Context, type Panel, type SessionContext, makeNameOf, useView } from "./context";
-import { Header } from "./header";
+import { Docks } from "./open_questions";
+import { Context, type Panel, type SessionContext, makeNameOf, useView } from "./session_context";
+import { Header } from "./session_header";
 import { Conversation } from "./conversation";
 import { UndoDialog } from "./undo_dialog";
 import { WorkArea } from "./work_area";
-import { useIsWide } from "./wide_layout";
+import { useIsWide } from "./window_width";
 
 const MIN_TALK = 360;
 

@@ -1,15 +1,15 @@
 // Who can see the session: users and their roles, and a link for somebody without an account.
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
-import { type Schemas, get, post, send } from "../../api/client";
+import { type Schemas, get, post, send } from "../../api/http_client";
 import { useUsers } from "../../api/queries";
 import { copyText } from "../../clipboard";
-import { Badge, Button, Field } from "../../parts/controls";
-import { Dialog } from "../../parts/dialog";
-import { ProblemLine } from "../../parts/problem";
-import { SafeText } from "../../parts/safe_text";
+import { Badge, Button, Field } from "../../shared/form_controls";
+import { Dialog } from "../../shared/dialog";
+import { ProblemLine } from "../../shared/error_message";
+import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/sharing";
-import { useHere } from "./context";
+import { useHere } from "./session_context";
 
 type Scope = "prompt" | "files" | "commands" | "terminals" | "previews";
 const DAY_MS = 24 * 3600 * 1000;

@@ -1,14 +1,14 @@
 // Undo of the last run, or of one step of it. If others have changed the same lines since, the server refuses and one
 // chooses.
 import { useState } from "react";
-import { asProblem, giveInput } from "../../api/client";
+import { asProblem, giveInput } from "../../api/http_client";
 import type { Row, Tool, View } from "../../fold/view";
-import { Badge, Button } from "../../parts/controls";
-import { Dialog } from "../../parts/dialog";
-import { ProblemLine } from "../../parts/problem";
-import { SafeText } from "../../parts/safe_text";
+import { Badge, Button } from "../../shared/form_controls";
+import { Dialog } from "../../shared/dialog";
+import { ProblemLine } from "../../shared/error_message";
+import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { useHere, useView } from "./context";
+import { useHere, useView } from "./session_context";
 
 /** The last run that is not undone yet: the one that an undo takes back. */
 export const undoableRun = (view: View) => view.rows.findLast((row) => row.kind === "prompt" && row.state !== "queued" && !row.undone)?.runId ?? "";

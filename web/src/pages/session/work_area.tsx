@@ -1,20 +1,20 @@
 // The work area: files and editor above, panels below. What is open stands in the address.
 import { Suspense, lazy, useCallback, useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
-import { Boundary } from "../../parts/boundary";
-import { IconButton } from "../../parts/controls";
-import type { IconName } from "../../parts/icons";
-import { Icon } from "../../parts/icons";
-import { Splitter, useSize } from "../../parts/splitter";
+import { Boundary } from "../../shared/error_boundary";
+import { IconButton } from "../../shared/form_controls";
+import type { IconName } from "../../shared/icons";
+import { Icon } from "../../shared/icons";
+import { Splitter, useSize } from "../../shared/panel_splitter";
 import { strings } from "../../strings";
-import { type Panel, useHere, useView } from "./context";
-import { Changes } from "./panels/changes";
-import { Files } from "./panels/files";
-import { Log } from "./panels/log";
-import { Preview } from "./panels/preview";
-import { TestsPanel } from "./panels/tests";
-import { areTestsStale } from "./test_state";
-import { useIsPhone, useIsRoomy, useIsWide } from "./wide_layout";
+import { type Panel, useHere, useView } from "./session_context";
+import { Changes } from "./panels/session_diff";
+import { Files } from "./panels/file_tree";
+import { Log } from "./panels/event_log";
+import { Preview } from "./panels/preview_links";
+import { TestsPanel } from "./panels/test_tree";
+import { areTestsStale } from "./test_result_freshness";
+import { useIsPhone, useIsRoomy, useIsWide } from "./window_width";
 
 const Editor = lazy(async () => ({ default: (await import("./panels/editor")).Editor }));
 const Terminals = lazy(async () => ({ default: (await import("./panels/terminals")).Terminals }));

@@ -1,10 +1,10 @@
 // A form for a persona of the installation: every field is explained, and wrong ones say why.
 import { type SubmitEvent, type ReactNode, useState } from "react";
 import { useQueryClient } from "@tanstack/react-query";
-import { Problem, type Schemas, post } from "../../api/client";
-import { Button, Field } from "../../parts/controls";
-import { Dialog } from "../../parts/dialog";
-import { ProblemLine } from "../../parts/problem";
+import { Problem, type Schemas, post } from "../../api/http_client";
+import { Button, Field } from "../../shared/form_controls";
+import { Dialog } from "../../shared/dialog";
+import { ProblemLine } from "../../shared/error_message";
 import { strings } from "../../strings";
 import { text } from "../../strings/personas";
 import { text as rules } from "../../strings/rules";

@@ -2,14 +2,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { type SubmitEvent, useRef, useState } from "react";
 import { Link } from "wouter";
-import { type Schemas, get, post, send } from "../../api/client";
-import { Badge, Button, Field } from "../../parts/controls";
-import { Dialog } from "../../parts/dialog";
-import { ProblemLine } from "../../parts/problem";
-import { SafeText } from "../../parts/safe_text";
+import { type Schemas, get, post, send } from "../../api/http_client";
+import { Badge, Button, Field } from "../../shared/form_controls";
+import { Dialog } from "../../shared/dialog";
+import { ProblemLine } from "../../shared/error_message";
+import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { text } from "../../strings/secrets";
-import { Card, Table, useDo } from "./parts";
+import { Card, Table, useDo } from "./settings_section";
 
 type Secret = Schemas["Secret"];
 type Kind = { path: string; nameOf: (secret: Secret) => string };

@@ -1,13 +1,13 @@
 // Settings: one's own, and for owners those of the installation. Every value says where it comes from.
 import { useEffect } from "react";
 import { Link } from "wouter";
-import type { Schemas } from "../../api/client";
+import type { Schemas } from "../../api/http_client";
 import { strings } from "../../strings";
-import { Approvals, Models, You } from "./own";
-import { UserList } from "./people";
-import { PersonaList, Rules } from "./rules";
+import { Approvals, Models, You } from "./own_account";
+import { UserList } from "./users_and_invites";
+import { PersonaList, Rules } from "./personas_and_policies";
 import { Secrets } from "./secrets";
-import { AuditLog, Environments, Health, ServerSettings } from "./server";
+import { AuditLog, Environments, Health, ServerSettings } from "./installation";
 import { Tokens } from "./tokens";
 
 type User = Schemas["User"];

@@ -1,17 +1,17 @@
 // API tokens: scopes, expiry, last use.
 import { useQuery } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
-import { type Schemas, get, post, send } from "../../api/client";
+import { type Schemas, get, post, send } from "../../api/http_client";
 import { copyText } from "../../clipboard";
-import { ago } from "../../format";
-import { Badge, Button, Field } from "../../parts/controls";
-import { Dialog } from "../../parts/dialog";
-import { useNow } from "../../parts/now";
-import { ProblemLine } from "../../parts/problem";
-import { SafeText } from "../../parts/safe_text";
+import { ago } from "../../number_and_time_format";
+import { Badge, Button, Field } from "../../shared/form_controls";
+import { Dialog } from "../../shared/dialog";
+import { useNow } from "../../shared/current_time";
+import { ProblemLine } from "../../shared/error_message";
+import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { text } from "../../strings/tokens";
-import { CHOICE, Card, Table, useDo } from "./parts";
+import { CHOICE, Card, Table, useDo } from "./settings_section";
 
 type Token = Schemas["Token"];
 type Scope = Token["scopes"][number];

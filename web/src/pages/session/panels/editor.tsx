@@ -2,18 +2,18 @@
 import { EditorView } from "@codemirror/view";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
-import { inAddress } from "../../../api/client";
-import { clock } from "../../../format";
-import { Button, IconButton } from "../../../parts/controls";
-import { Icon } from "../../../parts/icons";
-import { ProblemLine } from "../../../parts/problem";
-import { SafeText } from "../../../parts/safe_text";
+import { inAddress } from "../../../api/http_client";
+import { clock } from "../../../number_and_time_format";
+import { Button, IconButton } from "../../../shared/form_controls";
+import { Icon } from "../../../shared/icons";
+import { ProblemLine } from "../../../shared/error_message";
+import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import type { Tool } from "../../../fold/view";
-import { useHere, useView } from "../context";
+import { useHere, useView } from "../session_context";
 import { RejectButton } from "../undo_dialog";
-import { type Following, useAgentEdits } from "./agent_follow";
-import { Document } from "./documents";
+import { type Following, useAgentEdits } from "./follow_agent_edits";
+import { Document } from "./open_documents";
 import { keepPlace, keptPlace, useTabs } from "./editor_tabs";
 
 const MAX_ROWS = 80;

@@ -1,7 +1,7 @@
 // Two clients and a server that keeps the document, with the frames of docs/streams.md and without a network.
 import { describe, expect, it } from "vitest";
 import * as Y from "yjs";
-import type { DocumentChannel, OpenFile } from "../../../api/documents";
+import type { DocumentChannel, OpenFile } from "../../../api/document_socket";
 import type { KeptFile } from "./unsaved_files";
 import { SharedFile, plainText } from "./shared_file";
 

@@ -4,7 +4,7 @@
 // difference is what was typed and may be lost; it is kept in the browser until the server confirms it. A document of
 // another epoch is never merged: one's own changes are applied to it as new edits.
 import * as Y from "yjs";
-import type { CursorFrame, DocumentChannel, OpenFile, Opened } from "../../../api/documents";
+import type { CursorFrame, DocumentChannel, OpenFile, Opened } from "../../../api/document_socket";
 import type { KeptFile } from "./unsaved_files";
 import { findReplacements, transferReplacements } from "./text_difference";
 

@@ -5,15 +5,15 @@ import { FitAddon } from "@xterm/addon-fit";
 import { type ILinkProvider, Terminal } from "@xterm/xterm";
 import { useEffect, useRef, useState } from "react";
 import { SearchAddon } from "@xterm/addon-search";
-import { type Schemas, get, post, send } from "../../../api/client";
+import { type Schemas, get, post, send } from "../../../api/http_client";
 import { copyText } from "../../../clipboard";
-import { bytes } from "../../../format";
-import { Button, Field, IconButton } from "../../../parts/controls";
-import { ProblemLine } from "../../../parts/problem";
-import { SafeText } from "../../../parts/safe_text";
-import { openLink, terminalTheme } from "../../../parts/terminal_theme";
+import { bytes } from "../../../number_and_time_format";
+import { Button, Field, IconButton } from "../../../shared/form_controls";
+import { ProblemLine } from "../../../shared/error_message";
+import { SafeText } from "../../../shared/safe_text";
+import { openLink, terminalTheme } from "../../../shared/terminal_theme";
 import { strings } from "../../../strings";
-import { useHere } from "../context";
+import { useHere } from "../session_context";
 import { TerminalConnection } from "./terminal_connection";
 
 export function Terminals({ shown }: { shown: boolean }) {

@@ -1,0 +1,199 @@
+// The file tree: one flat virtual list; directories are listed when they are opened.
+import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, useDeferredValue, useMemo, useRef, useState } from "react";
+import { type Schemas, get, inAddress, post, send } from "../../../api/http_client";
+import type { FileMark } from "../../../fold/view";
+import { Button, Field } from "../../../shared/form_controls";
+import { Dialog } from "../../../shared/dialog";
+import { Icon } from "../../../shared/icons";
+import { ProblemLine } from "../../../shared/error_message";
+import { SafeText } from "../../../shared/safe_text";
+import { strings } from "../../../strings";
+import { useHere, useView } from "../session_context";
+import { Menu, MenuItem } from "../conversation_rows";
+
+type File = Schemas["File"];
+type Node = { file: File; level: number; open: boolean; size: number; place: number };
+type Doing = { kind: "file" | "folder" | "rename" | "remove"; path: string };
+
+const ROW_PX = 24;
+const MARKS: Record<FileMark["kind"], [string, string]> = { created: ["A", "text-ok"], modified: ["M", "text-warn"], deleted: ["D", "text-bad"], moved: ["R", "text-info"] };
+
+async function listAll(id: string, path: string): Promise<File[]> {
+  const files: File[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const page: Schemas["FilePage"] = await get(`/sessions/${id}/files?limit=200&path=${encodeURIComponent(path)}&cursor=${encodeURIComponent(cursor)}`);
+    files.push(...page.items);
+    cursor = page.next ?? null;
+  }
+  return files.sort((a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || a.path.localeCompare(b.path));
+}
+
+export function Files() {
+  const { id, openFile, canWrite } = useHere();
+  const view = useView();
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
+  const [filter, setFilter] = useState("");
+  const words = useDeferredValue(filter.trim());
+  const [selected, setSelected] = useState("");
+  const [doing, setDoing] = useState<Doing | null>(null);
+  const scroller = useRef<HTMLDivElement>(null);
+  const upload = useRef<HTMLInputElement>(null);
+  const queries = useQueryClient();
+  // Changes of files renew the listed directories, at most once for each change.
+  const stamp = Object.values(view.files).reduce((last, mark) => Math.max(last, mark.seq), 0);
+  const directories = useMemo(() => ["", ...opened], [opened]);
+  const listings = useQueries({
+    queries: directories.map((path) => ({ queryKey: ["files", id, path, stamp], queryFn: () => listAll(id, path), placeholderData: (before: File[] | undefined) => before })),
+  });
+  const found = useQuery({ queryKey: ["glob", id, words], enabled: words !== "", queryFn: () => get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=200&pattern=${encodeURIComponent(`**/*${words.replace(/[[\]*?{}\\!]/g, "[$&]")}*`)}`), placeholderData: (before) => before });
+  const nodes = words ? (found.data?.paths ?? []).map((path, index, all): Node => ({ file: { path, kind: "file", size: 0, mode: 0, target: null, modified_ms: 0, utf8: true }, level: 1, open: false, size: all.length, place: index + 1 })) : flatten(directories, listings.map((each) => each.data), opened);
+  const virtual = useVirtualizer({ count: nodes.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 10 });
+  const dirty = new Set(Object.keys(view.files).flatMap((path) => path.split("/").slice(0, -1).map((_, index, parts) => parts.slice(0, index + 1).join("/"))));
+  const renew = () => void queries.invalidateQueries({ queryKey: ["files", id] });
+
+  const activate = (file: File) => {
+    setSelected(file.path);
+    if (file.kind === "directory") setOpened((before) => (before.has(file.path) ? new Set([...before].filter((each) => each !== file.path)) : new Set([...before, file.path])));
+    else openFile(file.path);
+  };
+  const typed = useRef({ text: "", at: 0 });
+  function onKey(event: KeyboardEvent) {
+    const at = nodes.findIndex((node) => node.file.path === selected);
+    const node = nodes[at];
+    const move = (to: number) => {
+      const next = nodes[Math.max(0, Math.min(nodes.length - 1, to))];
+      if (next) {
+        setSelected(next.file.path);
+        virtual.scrollToIndex(nodes.indexOf(next));
+      }
+    };
+    if (event.key === "ArrowDown") move(at + 1);
+    else if (event.key === "ArrowUp") move(at - 1);
+    else if (event.key === "Home") move(0);
+    else if (event.key === "End") move(nodes.length - 1);
+    else if (event.key === "Enter" && node) activate(node.file);
+    else if (event.key === "ArrowRight" && node?.file.kind === "directory" && !node.open) activate(node.file);
+    else if (event.key === "ArrowLeft" && node?.open) activate(node.file);
+    else if (event.key === "ArrowLeft" && node) move(nodes.findIndex((each) => each.file.path === node.file.path.split("/").slice(0, -1).join("/")));
+    else if (event.key === "F2" && node && canWrite) setDoing({ kind: "rename", path: node.file.path });
+    else if (event.key === "Delete" && node && canWrite) setDoing({ kind: "remove", path: node.file.path });
+    else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      const text = event.timeStamp - typed.current.at < 800 ? typed.current.text + event.key : event.key;
+      typed.current = { text, at: event.timeStamp };
+      const from = text.length > 1 ? at : at + 1;
+      const hit = [...nodes.slice(from), ...nodes.slice(0, from)].find((each) => nameOf(each.file.path).toLowerCase().startsWith(text.toLowerCase()));
+      if (hit) move(nodes.indexOf(hit));
+    } else return;
+    event.preventDefault();
+  }
+  const failed = listings[0]?.error;
+  return (
+    <div className="flex h-full flex-col">
+      <div className="flex h-8 shrink-0 items-center gap-0.5 border-b bg-frame px-1">
+        <Field value={filter} onChange={(event) => setFilter(event.target.value)} placeholder={strings.panel.filterFiles} aria-label={strings.panel.filterFiles} className="!h-6 grow text-12" />
+        {canWrite && (
+          <Menu label={strings.session.more} icon="plus">
+            <MenuItem icon="file" onSelect={() => setDoing({ kind: "file", path: "" })}>{strings.panel.newFile}</MenuItem>
+            <MenuItem icon="folder" onSelect={() => setDoing({ kind: "folder", path: "" })}>{strings.panel.newFolder}</MenuItem>
+            <MenuItem icon="download" onSelect={() => upload.current?.click()}>{strings.panel.upload}</MenuItem>
+          </Menu>
+        )}
+        <input ref={upload} type="file" multiple hidden onChange={(event) => void uploadAll(id, [...(event.target.files ?? [])]).then(renew)} />
+      </div>
+      {failed && <div className="p-1"><ProblemLine error={failed} retry={renew} /></div>}
+      <div ref={scroller} className="min-h-0 grow overflow-auto" onDragOver={(event) => event.preventDefault()} onDrop={(event) => { event.preventDefault(); if (canWrite) void uploadAll(id, [...event.dataTransfer.files]).then(renew); }}>
+        <div role="tree" aria-label={strings.session.files} tabIndex={0} onKeyDown={onKey} aria-activedescendant={selected ? `file-${selected}` : undefined} className="inset-focus relative min-h-full" style={{ height: virtual.getTotalSize() }}>
+          {virtual.getVirtualItems().map((item) => {
+            const node = nodes[item.index];
+            return node && <TreeRow key={node.file.path} node={node} top={item.start} mark={view.files[node.file.path]} dirty={dirty.has(node.file.path)} whole={Boolean(words)} selected={selected === node.file.path} activate={activate} act={setDoing} />;
+          })}
+        </div>
+      </div>
+      {doing && <DoDialog id={id} doing={doing} onClose={() => setDoing(null)} onDone={renew} />}
+    </div>
+  );
+}
+
+const nameOf = (path: string) => path.split("/").pop() ?? path;
+
+function flatten(directories: string[], listings: (File[] | undefined)[], opened: ReadonlySet<string>): Node[] {
+  const known = new Map(directories.map((path, index) => [path, listings[index]]));
+  const walk = (path: string, level: number): Node[] => {
+    const files = known.get(path) ?? [];
+    return files.flatMap((file, index) => {
+      const open = opened.has(file.path);
+      const node: Node = { file, level, open, size: files.length, place: index + 1 };
+      return open && file.kind === "directory" ? [node, ...walk(file.path, level + 1)] : [node];
+    });
+  };
+  return walk("", 1);
+}
+
+type RowProps = { node: Node; top: number; mark: FileMark | undefined; dirty: boolean; whole: boolean; selected: boolean; activate: (file: File) => void; act: (doing: Doing) => void };
+
+function TreeRow({ node, top, mark, dirty, whole, selected, activate, act }: RowProps) {
+  const { id, canWrite } = useHere();
+  const { file, level, open } = node;
+  const isDirectory = file.kind === "directory";
+  const shown = mark && MARKS[mark.kind];
+  return (
+    <div id={`file-${file.path}`} role="treeitem" aria-level={level} aria-setsize={node.size} aria-posinset={node.place} aria-selected={selected} {...(isDirectory ? { "aria-expanded": open } : {})} onClick={() => activate(file)} style={{ top, paddingLeft: 4 + (level - 1) * 12 }}
+      className={`group absolute inset-x-0 flex h-6 items-center gap-1 pr-1 ${selected ? "bg-selected" : "hover:bg-hover"} ${mark?.by === "agent" ? "border-l-2 border-agent" : "border-l-2 border-transparent"}`}>
+      <Icon name={isDirectory ? "chevron" : "file"} size={12} className={`text-t3 ${open ? "rotate-90" : ""}`} />
+      <span className={`min-w-0 grow truncate text-13 ${shown ? shown[1] : ""}`} title={file.path}><SafeText text={whole ? file.path : nameOf(file.path)} /></span>
+      {isDirectory && dirty && <span className="size-1.5 rounded-full bg-warn" />}
+      {canWrite && (
+        <span className="opacity-0 group-focus-within:opacity-100 group-hover:opacity-100" onClick={(event) => event.stopPropagation()}>
+          <Menu label={strings.panel.fileMenu(file.path)}>
+            {!isDirectory && <MenuItem icon="download" onSelect={() => window.open(`/api/v1/sessions/${id}/files/${inAddress(file.path)}`, "_self")}>{strings.panel.download}</MenuItem>}
+            <MenuItem icon="edit" onSelect={() => act({ kind: "rename", path: file.path })}>{strings.panel.rename}</MenuItem>
+            <MenuItem icon="cross" onSelect={() => act({ kind: "remove", path: file.path })}>{strings.panel.remove}</MenuItem>
+          </Menu>
+        </span>
+      )}
+      {shown && <span className={`w-3 text-center text-11 ${shown[1]}`} title={mark.kind}>{shown[0]}</span>}
+    </div>
+  );
+}
+
+async function uploadAll(id: string, files: globalThis.File[]): Promise<void> {
+  for (const file of files) await send(`/sessions/${id}/files/${inAddress(file.name)}`, { method: "PUT", raw: file });
+}
+
+function DoDialog({ id, doing, onClose, onDone }: { id: string; doing: Doing; onClose: () => void; onDone: () => void }) {
+  const { openFile } = useHere();
+  const [path, setPath] = useState(doing.path);
+  const [error, setError] = useState<unknown>(null);
+  const titles = { file: strings.panel.newFile, folder: strings.panel.newFolder, rename: strings.panel.rename, remove: strings.panel.removeTitle(doing.path) };
+  async function act() {
+    try {
+      if (doing.kind === "file") await send(`/sessions/${id}/files/${inAddress(path)}`, { method: "PUT", raw: "", headers: { "If-None-Match": "*" } });
+      else if (doing.kind === "folder") await post(`/sessions/${id}/directories`, { path });
+      else if (doing.kind === "rename") await post(`/sessions/${id}/move`, { path: doing.path, to: path });
+      else await send(`/sessions/${id}/files/${inAddress(doing.path)}`, { method: "DELETE" });
+      onDone();
+      onClose();
+      if (doing.kind === "file") openFile(path);
+    } catch (failed) {
+      setError(failed);
+    }
+  }
+  return (
+    <Dialog title={titles[doing.kind]} onClose={onClose}>
+      <form onSubmit={(event) => { event.preventDefault(); void act(); }}>
+        {doing.kind === "remove" ? <p className="text-t2">{strings.panel.removeDetail}</p> : (
+          <label className="block text-12 text-t2">{strings.panel.pathOf}<Field autoFocus required value={path} onChange={(event) => setPath(event.target.value)} className="mt-1 w-full font-mono text-12" /></label>
+        )}
+        {error !== null && <div className="mt-3"><ProblemLine error={error} /></div>}
+        <div className="mt-4 flex justify-end gap-2">
+          <Button kind="quiet" onClick={onClose}>{strings.session.cancel}</Button>
+          <Button type="submit" kind={doing.kind === "remove" ? "danger" : "primary"}>{doing.kind === "remove" ? strings.panel.remove : doing.kind === "rename" ? strings.panel.rename : strings.panel.create}</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+

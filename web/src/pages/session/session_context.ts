@@ -1,0 +1,43 @@
+// What every part of a session page needs.
+import { createContext, useContext, useSyncExternalStore } from "react";
+import type { Schemas, Session } from "../../api/http_client";
+import type { DocumentChannel } from "../../api/document_socket";
+import type { SessionStream } from "../../api/session_stream";
+import type { View } from "../../fold/view";
+import { strings } from "../../strings";
+
+export type Panel = "terminal" | "tests" | "changes" | "log" | "preview";
+export type SessionContext = {
+  id: string;
+  stream: SessionStream;
+  documents: DocumentChannel;
+  session: Session | undefined;
+  me: Schemas["User"];
+  canWrite: boolean;
+  canManage: boolean;
+  nameOf: (by: string) => string;
+  openFile: (path: string, line?: number) => void;
+  showPanel: (panel: Panel) => void;
+};
+
+export const Context = createContext<SessionContext | null>(null);
+
+export function useHere(): SessionContext {
+  const here = useContext(Context);
+  if (!here) throw new Error("There is no session around this part.");
+  return here;
+}
+
+/** The view, renewed once per frame. Rows keep their identity while they do not change. */
+export function useView(): View {
+  const { stream } = useHere();
+  useSyncExternalStore(stream.subscribe, () => stream.version);
+  return stream.view;
+}
+
+export function makeNameOf(me: Schemas["User"], users: Schemas["User"][] | undefined, session: Session | undefined) {
+  const names = new Map(users?.map((each) => [each.id, each.name]));
+  if (session) names.set(session.owner, session.owner_name);
+  names.set(me.id, me.name);
+  return (by: string) => (by === "agent" ? strings.session.agent : by === "hutch" ? strings.session.hutch : names.get(by) ?? (by ? strings.session.somebody : strings.session.hutch));
+}

@@ -1,0 +1,166 @@
+// One list to go, find and do, and the list of all keys.
+import { useQuery } from "@tanstack/react-query";
+import { type KeyboardEvent, useDeferredValue, useEffect, useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { type Schemas, get } from "../api/http_client";
+import { strings } from "../strings";
+import { setTheme } from "../theme";
+import { Keys } from "./form_controls";
+import { Dialog } from "./dialog";
+import { Icon, type IconName } from "./icons";
+import { pageCommands } from "./page_commands";
+import { SafeText } from "./safe_text";
+import { SCOPES, SHORTCUTS, type ShortcutId, isPressed, keysOf } from "./shortcuts";
+
+const PLACES: [ShortcutId, string][] = [["goHome", "/"], ["goChanges", "/changes"], ["goSettings", "/settings/you"]];
+type Entry = { group: string; label: string; detail: string; icon: IconName; keys?: string; run: () => void };
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+export function Palette() {
+  const [open, setOpen] = useState<"" | "all" | "files" | "keys">("");
+  const [, go] = useLocation();
+  useEffect(() => {
+    let pressedG = 0;
+    function onKey(event: globalThis.KeyboardEvent) {
+      const mod = event.ctrlKey || event.metaKey;
+      const place = PLACES.find(([id]) => isPressed(event, id));
+      if (event.target instanceof Element && event.target.closest(".xterm")) return;
+      if (isPressed(event, "palette")) setOpen("all");
+      else if (isPressed(event, "openFile")) setOpen("files");
+      else if (mod || event.altKey || isTyping(event.target) || document.querySelector("[role=dialog]")) return;
+      else if (isPressed(event, "keys")) setOpen("keys");
+      else if (event.key === "g") pressedG = event.timeStamp;
+      else if (event.timeStamp - pressedG < 1000 && place) go(place[1]);
+      else return;
+      event.preventDefault();
+    }
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [go]);
+  if (open === "keys") return <KeyList onClose={() => setOpen("")} />;
+  return open ? <Finder filesOnly={open === "files"} showKeys={() => setOpen("keys")} onClose={() => setOpen("")} /> : null;
+}
+
+function KeyList({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title={strings.keys.title} onClose={onClose} wide scrolls>
+      <div className="grid gap-x-8 gap-y-4 sm:grid-cols-2">
+        {SCOPES.map((place) => (
+          <section key={place} aria-label={strings.keys[place]}>
+            <h3 className="text-12 font-semibold text-t2">{strings.keys[place]}</h3>
+            <dl className="mt-1">
+              {(Object.keys(SHORTCUTS) as ShortcutId[]).filter((id) => SHORTCUTS[id].scope === place).map((id) => <div key={id} className="flex min-h-6 items-center gap-3"><dt className="w-24 shrink-0"><Keys keys={keysOf(id)} /><span className="sr-only">{keysOf(id)}</span></dt><dd>{SHORTCUTS[id].title}</dd></div>)}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}
+
+/** True if the characters of `words` occur in `text` in this order. */
+function matches(text: string, words: string): boolean {
+  let at = 0;
+  const lower = text.toLowerCase();
+  for (const char of words.toLowerCase().replaceAll(" ", "")) {
+    at = lower.indexOf(char, at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}
+
+/** The first text of an event that says what it is about. */
+function summaryOf(event: Record<string, unknown>): string {
+  const found = ["command", "path", "text", "prompt", "summary", "title", "tool"].map((name) => event[name]).find((each) => typeof each === "string" && each);
+  return String(found ?? "").slice(0, 100);
+}
+
+function Finder({ filesOnly, showKeys, onClose }: { filesOnly: boolean; showKeys: () => void; onClose: () => void }) {
+  const [path, go] = useLocation();
+  const [query, setQuery] = useState("");
+  const mode = /^[>#:]/.exec(query)?.[0] ?? "";
+  const words = query.slice(mode.length).trim(); // not deferred: Enter must never pick from an older list
+  const asked = useDeferredValue(words);
+  const [at, setAt] = useState(0);
+  const list = useRef<HTMLUListElement>(null);
+  const session = /^\/s\/(\w+)/.exec(path)?.[1] ?? "";
+  const sessions = useQuery({ queryKey: ["palette-sessions"], enabled: !filesOnly, queryFn: async () => (await get<Schemas["SessionPage"]>("/sessions?limit=50")).items });
+  const files = useQuery({
+    queryKey: ["palette-files", session, asked],
+    enabled: session !== "" && mode === "" && (filesOnly || asked.length > 1),
+    queryFn: async () => (await get<Schemas["Paths"]>(`/sessions/${session}/glob?limit=12&pattern=${encodeURIComponent(asked ? `**/*${asked.replace(/[[\]*?{}\\!]/g, "[$&]")}*` : "**/*")}`)).paths,
+    placeholderData: (before) => before,
+  });
+  const events = useQuery({
+    queryKey: ["palette-events", session, asked],
+    enabled: session !== "" && mode === "#" && asked.length > 1,
+    queryFn: async () => (await get<Schemas["EventSearchPage"]>(`/sessions/${session}/events/search?order=newest&limit=12&text=${encodeURIComponent(asked)}`)).items,
+    placeholderData: (before) => before,
+  });
+  const file = new URLSearchParams(location.search).get("file")?.replace(/:\d+$/, "") ?? "";
+  const toPanel = (panel: string) => () => go(`/s/${session}?panel=${panel}&view=work`);
+  const { palette, panel, settings } = strings;
+  const fixed: Entry[] = filesOnly ? [] : [
+    ...pageCommands().map((each): Entry => ({ ...each, group: palette.actions, detail: each.detail ?? "" })),
+    { group: palette.go, label: strings.nav.home, detail: "", icon: "home", keys: keysOf("goHome"), run: () => go("/") },
+    { group: palette.go, label: strings.changeList.all, detail: "", icon: "diff", keys: keysOf("goChanges"), run: () => go("/changes") },
+    { group: palette.actions, label: strings.home.new, detail: "", icon: "plus", keys: keysOf("newSession"), run: () => go("/new") },
+    ...(session ? ([["changes", panel.changes, "diff", "toChanges"], ["tests", panel.tests, "test", "toTests"], ["terminal", panel.terminal, "terminal", "toTerminal"], ["preview", panel.preview, "globe", "toPreview"], ["log", panel.log, "log", "toLog"]] as [string, string, IconName, ShortcutId][]).map(([name, label, icon, id]) => ({ group: palette.go, label, detail: "", icon, keys: keysOf(id), run: toPanel(name) })) : []),
+    ...(session ? [{ group: palette.go, label: palette.play, detail: "", icon: "play" as const, run: () => go(`/s/${session}/play`) }] : []),
+    { group: palette.go, label: palette.record, detail: "", icon: "file", run: () => go("/record") },
+    { group: palette.go, label: strings.nav.settings, detail: "", icon: "gear", keys: keysOf("goSettings"), run: () => go("/settings/you") },
+    { group: palette.go, label: settings.approvals, detail: strings.nav.settings, icon: "gear", run: () => go("/settings/approvals") },
+    ...(["personas", "secrets", "tokens"] as const).map((name) => ({ group: palette.go, label: settings[name], detail: strings.nav.settings, icon: "gear" as const, run: () => go(`/settings/${name}`) })),
+    { group: palette.go, label: settings.models, detail: strings.nav.settings, icon: "key", run: () => go("/settings/models") },
+    { group: palette.actions, label: `${settings.theme}: ${strings.theme.dark}`, detail: "", icon: "spark", run: () => setTheme("dark") },
+    { group: palette.actions, label: `${settings.theme}: ${strings.theme.light}`, detail: "", icon: "spark", run: () => setTheme("light") },
+    { group: palette.actions, label: strings.keys.title, detail: "", icon: "question", keys: keysOf("keys"), run: showKeys },
+  ];
+  const found: Entry[] = mode === "#"
+    ? (events.data ?? []).map((each): Entry => ({ group: palette.events, label: `#${each.seq} ${each.event.type}`, detail: summaryOf(each.event as Record<string, unknown>), icon: "log", run: () => go(`/s/${session}/play?at=${each.seq}`) }))
+    : mode === ":" && file && /^\d+$/.test(words)
+      ? [{ group: palette.go, label: palette.line(Number(words)), detail: file, icon: "file", run: () => go(`/s/${session}?file=${encodeURIComponent(`${file}:${words}`)}&view=work`) }]
+      : [];
+  const entries: Entry[] = mode === "#" || mode === ":" ? found : mode === ">" ? fixed.filter((each) => each.group === palette.actions && matches(each.label, words)) : [
+    ...fixed.filter((each) => matches(each.label, words)),
+    ...(sessions.data ?? []).filter((each) => matches(each.purpose || each.id, words)).slice(0, 12).map((each): Entry => ({ group: palette.sessions, label: each.purpose || each.id, detail: strings.state[each.state], icon: "list", run: () => go(`/s/${each.id}`) })),
+    ...(files.data ?? []).map((each): Entry => ({ group: palette.files, label: each, detail: "", icon: "file", run: () => go(`/s/${session}?file=${encodeURIComponent(each)}&view=work`) })),
+  ];
+  const chosen = Math.min(at, entries.length - 1);
+  const pick = (entry: Entry | undefined) => {
+    if (!entry) return;
+    onClose();
+    entry.run();
+  };
+  function onKey(event: KeyboardEvent) {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      const next = (chosen + (event.key === "ArrowDown" ? 1 : entries.length - 1)) % Math.max(1, entries.length);
+      setAt(next);
+      list.current?.children[next]?.scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Enter" && !event.nativeEvent.isComposing) {
+      event.preventDefault();
+      pick(entries[chosen]);
+    }
+  }
+  return (
+    <Dialog title={filesOnly ? palette.files : palette.title} onClose={onClose}>
+      <input autoFocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={`palette-${chosen}`} aria-label={palette.hint} placeholder={palette.hint} value={query} onChange={(event) => { setQuery(event.target.value); setAt(0); }} onKeyDown={onKey} className="h-8 w-full rounded-row border border-edge bg-panel px-2 text-14" />
+      <ul ref={list} id="palette-list" role="listbox" aria-label={palette.title} className="mt-2 max-h-80 overflow-auto">
+        {entries.map((entry, index) => (
+          <li key={`${entry.group}:${entry.label}:${index}`} id={`palette-${index}`} role="option" aria-selected={index === chosen} onPointerMove={() => setAt(index)} onClick={() => pick(entry)} className={`flex h-7 items-center gap-2 rounded-row px-2 pointer-coarse:h-11 ${index === chosen ? "bg-selected" : ""}`}>
+            <Icon name={entry.icon} size={14} className="text-t3" />
+            <span className="min-w-0 truncate"><SafeText text={entry.label} /></span>
+            <span className="min-w-0 grow truncate text-12 text-t3"><SafeText text={entry.detail} /></span>
+            {entry.keys && <Keys keys={entry.keys} />}
+            <span className="text-11 text-t3">{entry.group}</span>
+          </li>
+        ))}
+      </ul>
+      {entries.length === 0 && <p className="p-2 text-t2">{palette.none}</p>}
+    </Dialog>
+  );
+}
