@@ -87,7 +87,7 @@ head = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: U
 client.sendall("\r\n".join([*head, f"Sec-WebSocket-Accept: {accept_key(key)}", "", ""]).encode())
 
 
-def hear():
+def read_stream():
     with client.makefile("rb") as frames:
         while head := frames.read(2):
             length = head[1] & 127
@@ -100,7 +100,7 @@ def hear():
     os._exit(0)
 
 
-threading.Thread(target=hear, daemon=True).start()
+threading.Thread(target=read_stream, daemon=True).start()
 memory, poll = memoryview(bytearray(65536)), select.poll()
 poll.register(terminal, select.POLLIN)
 while True:

@@ -318,7 +318,7 @@ async def test_no_text_that_the_agent_reads_lifts_a_rule(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "call",
     [
         call("read_file", path="link/key.txt"),
         call("read_file", path="deep/../link/key.txt"),
@@ -339,14 +339,14 @@ async def test_no_text_that_the_agent_reads_lifts_a_rule(tmp_path: Path) -> None
         call("glob", pattern="**/*.txt"),
         call("glob", pattern="*", path="link"),
     ],
-    ids=lambda wish: str(wish)[:80],
+    ids=lambda call: str(call)[:80],
 )
 async def test_a_rule_about_paths_holds_for_links_and_for_searches(
-    tmp_path: Path, wish: dict[str, object]
+    tmp_path: Path, call: dict[str, object]
 ) -> None:
     folder = own_persona(tmp_path, "deny * secrets/**")
     files = {"a": b"a\n", "deep/b": b"", "secrets/key.txt": b"hidden\n"}
-    options = SetupOptions(files, replies({"calls": [wish]}, FINISH), folder=folder)
+    options = SetupOptions(files, replies({"calls": [call]}, FINISH), folder=folder)
     async with open_setup(tmp_path, options) as setup:
         tree = setup.context.workspace.place.directory
         for name, target in (("link", "secrets"), ("name", "link/key.txt"), ("away", "/workspace/secrets")):

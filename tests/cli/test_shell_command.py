@@ -76,7 +76,7 @@ class Person:
     def __init__(self, place: Path, *args: str, **env: str) -> None:
         self.master, slave = pty.openpty()
         self.slave = slave  # stays open, to inspect its modes
-        self.resize(24, 80, tell=False)
+        self.resize(24, 80, notify=False)
         self.modes = termios.tcgetattr(slave)
         self.shown = b""
         self._from = 0
@@ -104,9 +104,9 @@ class Person:
             self._read_screen(0.05)
         self._from += found.end()
 
-    def resize(self, rows: int, columns: int, *, tell: bool = True) -> None:
+    def resize(self, rows: int, columns: int, *, notify: bool = True) -> None:
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        if tell:  # the kernel tells the foreground group of the master's own resize; this is the slave's
+        if notify:  # the kernel signals the foreground group of the master's own resize; this is the slave's
             self.process.send_signal(signal.SIGWINCH)
 
     def leave(self, within_s: float = DEADLINE_S) -> int:

@@ -56,6 +56,13 @@ RETIRED = {
 }
 
 
+# These stood for several things in the web app.
+RETIRED_IN_WEB = RETIRED | {"asked", "here", "kept"}
+DECLARED_IN_WEB = re.compile(
+    r"\b(?:const|let|function|class|type|interface|enum|private|readonly|static)\s+"
+    r"(?:(\w+)|\[([\w, ]+)\]|\{([\w, :]+)\})"
+)
+
 # The name of a test is a sentence, in which these have their ordinary meaning.
 ORDINARY_IN_SENTENCES = {"house", "look", "most", "said", "site", "ways", "who"}
 NOUN_CLAUSE = re.compile(r"(What|Whether|Who|Whoever|Whose|Nobody|Somebody)\b")
@@ -93,6 +100,19 @@ def names(root: Path) -> Iterator[tuple[str, str]]:
                         yield f"{path}:{statement.lineno}", target.id
 
 
+def web_names(root: Path) -> Iterator[tuple[str, str]]:
+    """The names of the web app's modules, and every name that one of them declares."""
+    for path in sorted((root / "web/src").rglob("*.ts*")):
+        if path.name == "schema.ts":  # generated from the API
+            continue
+        yield str(path.relative_to(root)), path.name.partition(".")[0]
+        yield from ((str(path.relative_to(root)), name) for name in declared_in_web(path.read_text()))
+
+
+def declared_in_web(source: str) -> list[str]:
+    return [name for found in DECLARED_IN_WEB.findall(source) for name in re.findall(r"\w+", " ".join(found))]
+
+
 def retired_words(name: str) -> set[str]:
     retired = words(name) & RETIRED
     return retired - ORDINARY_IN_SENTENCES if name.startswith("test_") else retired
@@ -104,6 +124,16 @@ def test_a_name_is_split_into_its_words() -> None:
 
 def test_no_name_uses_a_retired_word(root: Path) -> None:
     found = [f"{place}: {name}" for place, name in names(root) if retired_words(name)]
+    assert found == []
+
+
+def test_names_that_a_module_of_the_web_app_declares_are_found() -> None:
+    source = "const [said, setSaid] = it; private told = 1; const { lastHeardMs } = it; type Kept = {};"
+    assert declared_in_web(source) == ["said", "setSaid", "told", "lastHeardMs", "Kept"]
+
+
+def test_no_name_of_the_web_app_uses_a_retired_word(root: Path) -> None:
+    found = [f"{place}: {name}" for place, name in web_names(root) if words(name) & RETIRED_IN_WEB]
     assert found == []
 
 

@@ -174,7 +174,7 @@ async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
         live = server.host._lives[session.id]  # type: ignore[attr-defined]
         os.kill(live.sandbox.jail.warden_pid, signal.SIGKILL)
         async with asyncio.timeout(DEADLINE_S):
-            while not live._open.lost:  # noqa: ASYNC110  nobody rings a bell for tests
+            while not live._open.lost:  # noqa: ASYNC110  no event reports it
                 await asyncio.sleep(0.01)
         ran = await server.host.call(session.id, requests.RunCommand("cat kept"))
         assert ran.stdout == "yes"

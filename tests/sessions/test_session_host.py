@@ -239,9 +239,9 @@ async def test_a_session_that_ends_is_over(tmp_path: Path) -> None:
         assert events[-1] == SessionEnded(outcome="done", reason="enough")
         assert await state(server, who, session.id, "ended")
         assert (await server.host.call(session.id, requests.ReadFile("a"))).data == b"1"
-        for wish in (requests.WriteFile("a", b"2"), requests.RunCommand("true")):
+        for request in (requests.WriteFile("a", b"2"), requests.RunCommand("true")):
             with pytest.raises(Conflict, match="has ended"):
-                await server.host.call(session.id, wish)  # type: ignore[arg-type]
+                await server.host.call(session.id, request)  # type: ignore[arg-type]
         with pytest.raises(Conflict, match="has ended"):
             await sessions.give(server.services, who, session.id, inputs.Prompt(text="More."))
 

@@ -136,7 +136,7 @@ async def test_appends_wake_it_and_it_begins_at_the_first_event(tmp_path: Path) 
 
 async def _until(log: SqlLog, rows: int) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        while len(await Usage(log).page("session")) < rows:  # noqa: ASYNC110  it has no bell
+        while len(await Usage(log).page("session")) < rows:  # noqa: ASYNC110  it reports no event
             await asyncio.sleep(0.02)
 
 

@@ -134,8 +134,8 @@ async def ask(known: Known, url: str, place: Place) -> None:
             known.messages += 1
             what = chance.choice(["prompt", "message", "message", "cancel", "pause", "resume", "command"])
             if what == "command":
-                wish = chance.choice(["echo hello", "kill -9 $$", "head -c 100000 /dev/zero | tr '\\0' x"])
-                await api.post(f"{V1}/sessions/{id}/commands", json={"command": wish, "timeout_s": 5})
+                command = chance.choice(["echo hello", "kill -9 $$", "head -c 100000 /dev/zero | tr '\\0' x"])
+                await api.post(f"{V1}/sessions/{id}/commands", json={"command": command, "timeout_s": 5})
                 continue
             body = {"type": what} | (
                 {"text": f"Said {known.messages}."} if what in ("prompt", "message") else {}

@@ -40,8 +40,8 @@ async def main(home: Path, socket: str, url: str, model: str) -> None:
             line=2,
             **common,
         )
-        for id, wish in (("one", issue), ("two", line)):
-            await server.triggers.take(id, f"digest of {id}", "issues", wish)
+        for id, request in (("one", issue), ("two", line)):
+            await server.triggers.take(id, f"digest of {id}", "issues", request)
             found = await over(server, id)
             sys.stdout.write(f"{id} {found.state} {found.reason}\n")
 

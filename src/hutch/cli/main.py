@@ -133,7 +133,7 @@ def _silence_stdout() -> None:
 
 
 def _write_error(text: str) -> None:
-    """Write to stderr. If nobody reads it (`2>&1 | head`), only the exit code tells of the error."""
+    """Write to stderr. If nobody reads it (`2>&1 | head`), only the exit code shows the error."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

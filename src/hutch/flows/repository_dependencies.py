@@ -130,9 +130,9 @@ class Environments:
         variables = {} if plan.steps else dict(plan.session_variables)
         if not text and not variables:
             return Provided(record, warnings)
-        told = replace(record, environment=text, variables=variables)
-        await asyncio.to_thread(told.write, self.home.workspace(record.id))
-        return Provided(told, warnings)
+        updated = replace(record, environment=text, variables=variables)
+        await asyncio.to_thread(updated.write, self.home.workspace(record.id))
+        return Provided(updated, warnings)
 
     async def build(
         self, owner: str, record: Record, on_line: OnLine = lambda line: None

@@ -22,12 +22,12 @@ const HIDDEN_MS = 250;
 const DELTA_MS = 100; // parts of a reply are shown ten times a second, so that typing stays quick meanwhile
 const FLUSH_AGAIN_MS = 3000;
 
-export type Connection = { status: "connecting" | "live" | "down" | "restarting" | "refused" | "ended"; lastHeardMs: number; downSinceMs: number; waiting: number };
+export type Connection = { status: "connecting" | "live" | "down" | "restarting" | "refused" | "ended"; lastReceivedMs: number; downSinceMs: number; waiting: number };
 /** What the page knows of the session before it reads its log. */
 export type Start = KnownState & { user: string; head: number; erased: number };
 type Page = { items: (AnyEntry & { hash: string })[] };
 type Frame = ({ type: "entry"; hash: string } & AnyEntry) | ({ type: "delta" } & Delta) | { type: "heartbeat" | "pong" | "ack" | "error" | "end" };
-type Kept = { key: string; input: Input };
+type UnsentInput = { key: string; input: Input };
 
 export class SessionStream {
   private fold = new Fold();
@@ -48,7 +48,7 @@ export class SessionStream {
   readonly entries: LogEntries;
   isWhole = false; // the view is of the whole log, not of its end only
   readonly older: OlderRows;
-  connection: Connection = { status: "connecting", lastHeardMs: Date.now(), downSinceMs: 0, waiting: 0 };
+  connection: Connection = { status: "connecting", lastReceivedMs: Date.now(), downSinceMs: 0, waiting: 0 };
 
   private start: Start | null = null;
   private failures = 0; // to fold the whole log
@@ -60,7 +60,7 @@ export class SessionStream {
   constructor(readonly id: string) {
     this.entries = new LogEntries(id, () => this.notify());
     this.older = new OlderRows(id, () => this.fold, () => this.notify());
-    this.connection = { ...this.connection, waiting: this.kept().length };
+    this.connection = { ...this.connection, waiting: this.readUnsent().length };
   }
 
   get view(): View {
@@ -214,7 +214,7 @@ export class SessionStream {
     this.socket = socket;
     socket.onopen = () => {
       this.attempts = 0;
-      this.tell({ status: "live", lastHeardMs: Date.now(), downSinceMs: 0 });
+      this.updateConnection({ status: "live", lastReceivedMs: Date.now(), downSinceMs: 0 });
       void this.flushLater();
     };
     socket.onmessage = (message) => {
@@ -225,21 +225,21 @@ export class SessionStream {
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
       this.socket = null;
-      if (event.code === 1000) return this.tell({ status: "ended" });
-      if (event.code === 4403) return this.tell({ status: "refused" });
+      if (event.code === 1000) return this.updateConnection({ status: "ended" });
+      if (event.code === 4403) return this.updateConnection({ status: "refused" });
       this.again(event.code === 1012 ? "restarting" : "down", event.code === 4408);
     };
   }
 
   private again(status: "down" | "restarting", now = false): void {
     if (this.closed) return;
-    this.tell({ status, downSinceMs: this.connection.downSinceMs || Date.now() });
+    this.updateConnection({ status, downSinceMs: this.connection.downSinceMs || Date.now() });
     const wait = RETRY_S[Math.min(this.attempts, RETRY_S.length - 1)] ?? 15;
     this.attempts += 1;
     this.timer = setTimeout(() => this.connect(), now ? 0 : wait * 1000 * (0.8 + Math.random() * 0.4));
   }
 
-  private tell(part: Partial<Connection>): void {
+  private updateConnection(part: Partial<Connection>): void {
     this.connection = { ...this.connection, ...part };
     this.notify();
   }
@@ -286,36 +286,36 @@ export class SessionStream {
     }
     this.entries.trim();
     this.isLoaded = true;
-    this.connection = { ...this.connection, lastHeardMs: now };
+    this.connection = { ...this.connection, lastReceivedMs: now };
     this.notify();
     if (this.view.seq - this.storedSeq >= STORE_EVERY_EVENTS) this.storeSoon();
   }
 
   // Inputs are kept here until the server has them, each with a key, so that a repetition has one effect.
 
-  private kept(): Kept[] {
+  private readUnsent(): UnsentInput[] {
     try {
-      return JSON.parse(localStorage.getItem(`hutch.inputs.${this.id}`) ?? "[]") as Kept[];
+      return JSON.parse(localStorage.getItem(`hutch.inputs.${this.id}`) ?? "[]") as UnsentInput[];
     } catch {
       return [];
     }
   }
 
-  private keep(list: Kept[]): void {
+  private storeUnsent(list: UnsentInput[]): void {
     if (list.length) localStorage.setItem(`hutch.inputs.${this.id}`, JSON.stringify(list));
     else localStorage.removeItem(`hutch.inputs.${this.id}`);
-    this.tell({ waiting: list.length });
+    this.updateConnection({ waiting: list.length });
   }
 
   get unsent(): Input[] {
-    return this.kept().map((each) => each.input);
+    return this.readUnsent().map((each) => each.input);
   }
 
   /** Send an input. Without a server it is kept and sent later; a refusal is an error. */
   async give(input: Input): Promise<void> {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     const key = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-    this.keep([...this.kept(), { key, input }]);
+    this.storeUnsent([...this.readUnsent(), { key, input }]);
     await this.flush();
   }
 
@@ -333,7 +333,7 @@ export class SessionStream {
     if (this.flushing) return;
     this.flushing = true;
     try {
-      for (let next = this.kept()[0]; next; next = this.kept()[0]) {
+      for (let next = this.readUnsent()[0]; next; next = this.readUnsent()[0]) {
         const { key, input } = next;
         try {
           await send(`/sessions/${this.id}/inputs`, { method: "POST", body: input, headers: { "Idempotency-Key": key } });
@@ -342,11 +342,11 @@ export class SessionStream {
             setTimeout(() => void this.flushLater(), FLUSH_AGAIN_MS); // sent when it is back
             return;
           }
-          this.keep(this.kept().filter((each) => each.key !== key));
+          this.storeUnsent(this.readUnsent().filter((each) => each.key !== key));
           throw error;
         }
         this.sent += 1;
-        this.keep(this.kept().filter((each) => each.key !== key));
+        this.storeUnsent(this.readUnsent().filter((each) => each.key !== key));
       }
     } finally {
       this.flushing = false;

@@ -44,11 +44,11 @@ export class FoldState {
     const earliest = rows.length - this.maxRows;
     const found = rows.findIndex((row, place) => place >= earliest && (row.kind === "reply" || row.kind === "message"));
     const cut = found < 0 || found > earliest + SPARE_ROWS ? earliest : found;
-    const kept = rows.slice(cut);
+    const recentRows = rows.slice(cut);
     this.view.rowsFrom = Math.max(this.view.rowsFrom, rows[cut]?.seq ?? 0);
     const prompt = this.row(`run:${this.view.run}`);
-    if (prompt && !kept.includes(prompt)) kept.unshift(prompt); // of the run that goes on
-    this.view.rows = kept.map((row, place) => (place < kept.length - WHOLE_ROWS ? withLessOutput(row) : row));
+    if (prompt && !recentRows.includes(prompt)) recentRows.unshift(prompt); // of the run that goes on
+    this.view.rows = recentRows.map((row, place) => (place < recentRows.length - WHOLE_ROWS ? withLessOutput(row) : row));
     this.at = new Map(this.view.rows.map((row, place) => [row.id, place]));
     for (const places of [this.calls, this.shells]) for (const [key, id] of places) if (!this.at.has(id)) places.delete(key);
     for (const key of [...this.replied].slice(0, -MAX_REPLIES)) this.replied.delete(key);

@@ -17,7 +17,7 @@ const BLANK: Draft = { source: "repository", repository: "", revision: "", promp
 const KEY = "hutch.new-session";
 const DEFAULT_PERSONA = "engineer";
 
-function kept(): Draft {
+function storedDraft(): Draft {
   try {
     return { ...BLANK, ...(JSON.parse(sessionStorage.getItem(KEY) ?? "{}") as Partial<Draft>) };
   } catch {
@@ -27,7 +27,7 @@ function kept(): Draft {
 
 export function NewSession({ recent, onClose }: { recent: Session[]; onClose: () => void }) {
   const wantsSample = new URLSearchParams(useSearch()).has("sample");
-  const [draft, setDraft] = useState<Draft>(() => (wantsSample ? { ...BLANK, source: "sample", prompt: sample.prompt } : kept()));
+  const [draft, setDraft] = useState<Draft>(() => (wantsSample ? { ...BLANK, source: "sample", prompt: sample.prompt } : storedDraft()));
   const [step, setStep] = useState(wantsSample ? 2 : 1);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);

@@ -83,21 +83,21 @@ function Finder({ filesOnly, showKeys, onClose }: { filesOnly: boolean; showKeys
   const [query, setQuery] = useState("");
   const mode = /^[>#:]/.exec(query)?.[0] ?? "";
   const words = query.slice(mode.length).trim(); // not deferred: Enter must never pick from an older list
-  const asked = useDeferredValue(words);
+  const searchText = useDeferredValue(words);
   const [at, setAt] = useState(0);
   const list = useRef<HTMLUListElement>(null);
   const session = /^\/s\/(\w+)/.exec(path)?.[1] ?? "";
   const sessions = useQuery({ queryKey: ["palette-sessions"], enabled: !filesOnly, queryFn: async () => (await get<Schemas["SessionPage"]>("/sessions?limit=50")).items });
   const files = useQuery({
-    queryKey: ["palette-files", session, asked],
-    enabled: session !== "" && mode === "" && (filesOnly || asked.length > 1),
-    queryFn: async () => (await get<Schemas["Paths"]>(`/sessions/${session}/glob?limit=12&pattern=${encodeURIComponent(asked ? `**/*${asked.replace(/[[\]*?{}\\!]/g, "[$&]")}*` : "**/*")}`)).paths,
+    queryKey: ["palette-files", session, searchText],
+    enabled: session !== "" && mode === "" && (filesOnly || searchText.length > 1),
+    queryFn: async () => (await get<Schemas["Paths"]>(`/sessions/${session}/glob?limit=12&pattern=${encodeURIComponent(searchText ? `**/*${searchText.replace(/[[\]*?{}\\!]/g, "[$&]")}*` : "**/*")}`)).paths,
     placeholderData: (before) => before,
   });
   const events = useQuery({
-    queryKey: ["palette-events", session, asked],
-    enabled: session !== "" && mode === "#" && asked.length > 1,
-    queryFn: async () => (await get<Schemas["EventSearchPage"]>(`/sessions/${session}/events/search?order=newest&limit=12&text=${encodeURIComponent(asked)}`)).items,
+    queryKey: ["palette-events", session, searchText],
+    enabled: session !== "" && mode === "#" && searchText.length > 1,
+    queryFn: async () => (await get<Schemas["EventSearchPage"]>(`/sessions/${session}/events/search?order=newest&limit=12&text=${encodeURIComponent(searchText)}`)).items,
     placeholderData: (before) => before,
   });
   const file = new URLSearchParams(location.search).get("file")?.replace(/:\d+$/, "") ?? "";

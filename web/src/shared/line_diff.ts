@@ -1,5 +1,5 @@
 // The difference of two texts by lines, as a file of a diff. For texts that the page has; the server makes all others.
-import { commonLines } from "./longest_common_lines";
+import { commonLines } from "./common_line_pairs";
 import { type DiffLine, type FileDiff, type Hunk, markWords } from "./patch_parser";
 
 const AROUND = 3;

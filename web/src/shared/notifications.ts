@@ -40,12 +40,12 @@ export function useNotifications(): void {
       const before = states.get(id);
       states.set(id, removed ? "ended" : state);
       showMark([...states.values()].some((each) => each === "waiting"));
-      if (state === "waiting" && before !== "waiting" && !removed && !(path.startsWith(`/s/${id}`) && document.visibilityState === "visible")) void tell(id, go);
+      if (state === "waiting" && before !== "waiting" && !removed && !(path.startsWith(`/s/${id}`) && document.visibilityState === "visible")) void notify(id, go);
     });
   }, [path, go]);
 }
 
-async function tell(id: string, go: (path: string) => void): Promise<void> {
+async function notify(id: string, go: (path: string) => void): Promise<void> {
   if (notifying() !== "on") return;
   const [session, asks] = await Promise.all([get<Session>(`/sessions/${id}`), waitsFor(id)]);
   if (session.state !== "waiting") return; // answered meanwhile

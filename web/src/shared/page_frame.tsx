@@ -5,7 +5,7 @@ import type { Schemas } from "../api/http_client";
 import { useSessionList } from "../api/session_list";
 import { strings } from "../strings";
 import { Icon, type IconName } from "./icons";
-import { useNeedsMe } from "./longest_waiting_session";
+import { useNeedsMe } from "./waiting_session_shortcut";
 import { useNotifications } from "./notifications";
 import { Palette } from "./command_palette";
 import { useRegions } from "./region_focus";
@@ -14,11 +14,11 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
   useRegions();
   useSessionList();
   useNotifications();
-  const said = useNeedsMe();
+  const message = useNeedsMe();
   return (
     <div className="flex h-full max-sm:flex-col-reverse">
       <Palette />
-      <p role="status" className={said ? "appear fixed bottom-12 left-1/2 z-50 -translate-x-1/2 rounded-card border bg-raised px-3 py-1.5 shadow-menu" : "sr-only"}>{said}</p>
+      <p role="status" className={message ? "appear fixed bottom-12 left-1/2 z-50 -translate-x-1/2 rounded-card border bg-raised px-3 py-1.5 shadow-menu" : "sr-only"}>{message}</p>
       <nav aria-label={strings.nav.label} className="flex w-12 shrink-0 flex-col items-center gap-1 border-r py-2 max-sm:h-11 max-sm:w-full max-sm:flex-row max-sm:justify-around max-sm:border-t max-sm:border-r-0 max-sm:py-0">
         <RailLink to="/" icon="home" label={strings.nav.home} />
         <RailLink to="/new" icon="plus" label={strings.home.new} />
@@ -34,9 +34,9 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
 
 function RailLink({ to, icon, label }: { to: string; icon: IconName; label: string }) {
   const [path] = useLocation();
-  const here = path === to || (to !== "/" && path.startsWith(to.split("/").slice(0, 2).join("/")));
+  const isCurrent = path === to || (to !== "/" && path.startsWith(to.split("/").slice(0, 2).join("/")));
   return (
-    <Link href={to} aria-label={label} title={label} {...(here ? { "aria-current": "page" as const } : {})} className={`fade grid size-9 place-items-center rounded-card hover:bg-hover hover:text-t1 ${here ? "bg-selected text-t1" : "text-t3"}`}>
+    <Link href={to} aria-label={label} title={label} {...(isCurrent ? { "aria-current": "page" as const } : {})} className={`fade grid size-9 place-items-center rounded-card hover:bg-hover hover:text-t1 ${isCurrent ? "bg-selected text-t1" : "text-t3"}`}>
       <Icon name={icon} size={18} />
     </Link>
   );

@@ -143,8 +143,8 @@ class SessionTests:
         self.current.stop.set()
 
     def _reporter(self, id: str) -> OnProgress | None:
-        tell = self.on_progress
-        return (lambda line: tell(id, line)) if tell is not None else None
+        report = self.on_progress
+        return (lambda line: report(id, line)) if report is not None else None
 
     def _started(self, runners: Sequence[Runner], requested: RequestedTests) -> StartedTests:
         clean, chosen = self._clean, requested.selection

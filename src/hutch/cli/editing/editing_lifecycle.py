@@ -104,7 +104,7 @@ class EditSession:
             self._refused = error
 
     async def _finish(self) -> int:
-        """Save what is left, settle a collision, and tell what became of it."""
+        """Save the last changes, resolve a conflict, and report the result."""
         self._refused = None
         await self._try_sync()
         while self._sync.collision is not None and self._problem is None and sys.stdin.isatty():

@@ -178,7 +178,7 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
                 raise NoModel(no_model_message())
             options.on_event(case.name, event)
 
-        ended = await _until(context, session.id, RunEnded, tell=take_event)
+        ended = await _until(context, session.id, RunEnded, on_event=take_event)
         await context.host.worker.wait_for(ended.run_id)
         before = read_run_history(await read_log(context.services.log, session.id), ended.run_id)
         patch = (await context.host.call(session.id, Diff(before.first, before.last))).patch
@@ -214,13 +214,13 @@ async def _until(
     session_id: SessionId,
     type_: type[E],
     *,
-    tell: Callable[[Event], None] = lambda event: None,
+    on_event: Callable[[Event], None] = lambda event: None,
 ) -> E:
     """Wait for the first event of a type; raise when the session ends before that."""
     async with aclosing(context.host.follow(session_id, WHOLE)) as updates:
         async for update in updates:
             if not isinstance(update, Delta) and isinstance(update.event, Event):
-                tell(update.event)
+                on_event(update.event)
                 if isinstance(update.event, type_):
                     return update.event
                 if isinstance(update.event, SessionEnded):

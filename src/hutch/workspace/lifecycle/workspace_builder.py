@@ -195,10 +195,10 @@ class _Build:
             return base
 
     async def _make(self, key: str, repo: RepoUrl, request: BaseRequest) -> Base:
-        home, tell, options = self.filling.home, self.filling.on_progress, self.filling.options
+        home, on_progress, options = self.filling.home, self.filling.on_progress, self.filling.options
         max_size = CommitSize(options.quota_files, options.quota_bytes)
         return await make_base(
-            home, self.git, self._mirror(repo), key, request, max_size=max_size, on_progress=tell
+            home, self.git, self._mirror(repo), key, request, max_size=max_size, on_progress=on_progress
         )
 
     def _mirror(self, repo: RepoUrl) -> Path:

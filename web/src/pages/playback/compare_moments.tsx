@@ -20,9 +20,9 @@ export function Compare({ session, recording, from, to, onEnd }: Props) {
   const changed = [...recording.files]
     .filter(([, list]) => list.some((each) => each.seq > first && each.seq <= second))
     .map(([path, list]) => ({ path, before: contentAt(list, first), after: contentAt(list, second) }));
-  const wanted = changed.flatMap((each) => [each.before, each.after]);
+  const bothSides = changed.flatMap((each) => [each.before, each.after]);
   const contents = useQueries({
-    queries: wanted.map((at) => ({ queryKey: ["content", session, at?.seq ?? 0, at?.version ?? ""], queryFn: () => (at ? load(session, at) : Promise.resolve("")), enabled: session !== "", staleTime: Infinity })),
+    queries: bothSides.map((at) => ({ queryKey: ["content", session, at?.seq ?? 0, at?.version ?? ""], queryFn: () => (at ? load(session, at) : Promise.resolve("")), enabled: session !== "", staleTime: Infinity })),
     combine: (results) => results.map((each) => each.data),
   });
   const diffs = useMemo(() => changed.map(({ path }, index) => {

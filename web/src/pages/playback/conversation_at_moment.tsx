@@ -14,7 +14,7 @@ const NEAR_END_PX = 48;
 
 type Props = { view: View; seq: number; nameOf: (by: string) => string; go: (seq: number) => void };
 
-export function MomentTalk({ view, seq, nameOf, go }: Props) {
+export function ConversationAtMoment({ view, seq, nameOf, go }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
   useEffect(() => {
@@ -38,9 +38,9 @@ export function MomentTalk({ view, seq, nameOf, go }: Props) {
 function shown(row: Row, nameOf: (by: string) => string, go: () => void): ReactNode {
   switch (row.kind) {
     case "prompt":
-      return <Said who={nameOf(row.by)} atMs={row.atMs} go={go} badge={row.state === "queued" ? "" : strings.session.outcome[row.outcome || row.state] ?? ""} tone={row.outcome === "done" ? "ok" : row.outcome ? "bad" : "info"} prompt><SafeText text={row.text} /></Said>;
+      return <ConversationEntry who={nameOf(row.by)} atMs={row.atMs} go={go} badge={row.state === "queued" ? "" : strings.session.outcome[row.outcome || row.state] ?? ""} tone={row.outcome === "done" ? "ok" : row.outcome ? "bad" : "info"} prompt><SafeText text={row.text} /></ConversationEntry>;
     case "message":
-      return <Said who={nameOf(row.by || (row.author === "user" ? "" : row.author))} atMs={row.atMs} go={go}><SafeText text={row.text} /></Said>;
+      return <ConversationEntry who={nameOf(row.by || (row.author === "user" ? "" : row.author))} atMs={row.atMs} go={go}><SafeText text={row.text} /></ConversationEntry>;
     case "reply":
       return row.text ? <div className="px-3 py-1.5"><Markdown text={row.text} /></div> : null;
     case "tool":
@@ -54,7 +54,7 @@ function shown(row: Row, nameOf: (by: string) => string, go: () => void): ReactN
   }
 }
 
-function Said({ who, atMs, go, badge = "", tone = "info", prompt = false, children }: { who: string; atMs: number; go: () => void; badge?: string; tone?: "ok" | "bad" | "info"; prompt?: boolean; children: ReactNode }) {
+function ConversationEntry({ who, atMs, go, badge = "", tone = "info", prompt = false, children }: { who: string; atMs: number; go: () => void; badge?: string; tone?: "ok" | "bad" | "info"; prompt?: boolean; children: ReactNode }) {
   return (
     <article className={`px-3 py-2 ${prompt ? "border-y bg-code first:border-t-0" : ""}`}>
       <header className="flex items-center gap-2 text-12 text-t3">

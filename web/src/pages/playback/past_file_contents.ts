@@ -39,15 +39,15 @@ export const useContent = (session: string, at: At | null) => useQuery({ ...quer
 export function useAuthors(session: string, versions: readonly FileVersion[], seq: number, enabled: boolean): string[] {
   const past = versions.filter((each) => each.seq <= seq && each.kind !== "deleted").slice(-MAX_VERSIONS);
   const first = past[0];
-  const wanted: { at: At; by: string }[] = [
+  const authoredVersions: { at: At; by: string }[] = [
     ...(first && first.kind !== "created" ? [{ at: { seq: first.seq, version: "before" as const }, by: "" }] : []),
     ...past.map((each) => ({ at: { seq: each.seq, version: "after" as const }, by: each.by })),
   ];
   const texts = useQueries({
-    queries: wanted.map(({ at }) => ({ ...query(session, at), enabled: enabled && session !== "" })),
+    queries: authoredVersions.map(({ at }) => ({ ...query(session, at), enabled: enabled && session !== "" })),
     combine: (results) => results.map((each) => each.data),
   });
-  const writers = wanted.map((each) => each.by).join("\n");
+  const writers = authoredVersions.map((each) => each.by).join("\n");
   return useMemo(() => {
     if (texts.length === 0 || texts.some((each) => typeof each !== "string" || each.length > MAX_CHARS)) return NOBODY;
     const names = writers.split("\n");

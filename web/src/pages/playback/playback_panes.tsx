@@ -16,7 +16,7 @@ import { Lanes, coloursOf } from "./timeline_lanes";
 import { MarkerList } from "./marker_list";
 import { contains } from "./timeline_event";
 import { MomentEditor } from "./file_at_moment";
-import { MomentTalk, MomentTests } from "./conversation_at_moment";
+import { ConversationAtMoment, MomentTests } from "./conversation_at_moment";
 import { MomentTerminal } from "./terminals_at_moment";
 import type { Player } from "./player";
 
@@ -84,7 +84,7 @@ export function Playback({ player, session, title, nameOf, isFile = false }: Pro
   const panes: Record<Narrow, ReactNode> = {
     editor: <Boundary what={text.editor}><MomentEditor session={session} recording={recording} seq={seq} nameOf={nameOf} colourOf={colourOf} /></Boundary>,
     terminal: <Boundary what={text.terminal}><MomentTerminal recording={recording} seq={seq} /></Boundary>,
-    talk: <MomentTalk view={view} seq={seq} nameOf={nameOf} go={go} />,
+    talk: <ConversationAtMoment view={view} seq={seq} nameOf={nameOf} go={go} />,
     tests: <MomentTests view={view} />,
     markers: <MarkerList player={player} seq={seq} version={version} nameOf={nameOf} colourOf={colourOf} go={go} />,
   };

@@ -3,11 +3,11 @@ import { Fold } from "../../fold/fold";
 import type { AnyEntry, Output, Row, View } from "../../fold/view";
 
 const SPACING = 500;
-const MAX_KEPT = 64; // in longer logs every second copy is dropped
+const MAX_COPIES = 64; // in longer logs every second copy is dropped
 
 export class Moments {
   private fold = new Fold();
-  private kept: { seq: number; fold: Fold }[] = [];
+  private copies: { seq: number; fold: Fold }[] = [];
   private spacing = SPACING;
 
   constructor(private readonly entries: readonly AnyEntry[]) {}
@@ -16,7 +16,7 @@ export class Moments {
   at(seq: number): View {
     const now = this.fold.view.seq;
     if (seq < now || seq - now > this.spacing) {
-      const start = this.kept.findLast((each) => each.seq <= seq);
+      const start = this.copies.findLast((each) => each.seq <= seq);
       if (!start) {
         if (seq < now) this.fold = new Fold();
       } else if (start.seq > now || seq < now) {
@@ -29,7 +29,7 @@ export class Moments {
 
   /** As `at`, but of its own: it stays as it is. */
   peek(seq: number): View {
-    const start = this.kept.findLast((each) => each.seq <= seq);
+    const start = this.copies.findLast((each) => each.seq <= seq);
     const fold = start ? copyFold(start.fold) : new Fold();
     this.advance(fold, seq, false);
     return fold.view;
@@ -41,15 +41,15 @@ export class Moments {
       const entry = this.entries[at];
       if (!entry) return;
       fold.entry(entry);
-      if (keeps && entry.seq % this.spacing === 0 && (this.kept.at(-1)?.seq ?? 0) < entry.seq) this.keep(entry.seq, fold);
+      if (keeps && entry.seq % this.spacing === 0 && (this.copies.at(-1)?.seq ?? 0) < entry.seq) this.addCopy(entry.seq, fold);
     }
   }
 
-  private keep(seq: number, fold: Fold): void {
-    this.kept.push({ seq, fold: copyFold(fold) });
-    if (this.kept.length <= MAX_KEPT) return;
+  private addCopy(seq: number, fold: Fold): void {
+    this.copies.push({ seq, fold: copyFold(fold) });
+    if (this.copies.length <= MAX_COPIES) return;
     this.spacing *= 2;
-    this.kept = this.kept.filter((each) => each.seq % this.spacing === 0);
+    this.copies = this.copies.filter((each) => each.seq % this.spacing === 0);
   }
 }
 

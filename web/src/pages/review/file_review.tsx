@@ -27,12 +27,12 @@ export function FileReview({ change, file, comments, viewed, split, toggle, rene
     document.getElementById(file.path)?.querySelector<HTMLElement>(`[data-line="${idOf(place)}"]`)?.focus();
   };
   const below = (place: Place) => {
-    const here = comments.filter((each) => each.line === place.line && (each.side === "old") === (place.side === "old"));
+    const onLine = comments.filter((each) => each.line === place.line && (each.side === "old") === (place.side === "old"));
     const writing = places.some((each) => idOf(each) === idOf(place));
-    if (here.length === 0 && !writing) return null;
+    if (onLine.length === 0 && !writing) return null;
     return (
       <div className="border-y bg-frame p-2 pl-11"><div className="max-w-3xl space-y-2">
-        {here.map((each) => <CommentCard key={each.id} comment={each} nameOf={nameOf} resolve={() => void post(`/changes/${change.id}/comments/${each.id}/resolve`).then(renew, setError)} />)}
+        {onLine.map((each) => <CommentCard key={each.id} comment={each} nameOf={nameOf} resolve={() => void post(`/changes/${change.id}/comments/${each.id}/resolve`).then(renew, setError)} />)}
         {writing && <CommentForm change={change} path={file.path} place={place} close={() => close(place)} done={() => { close(place); renew(); }} />}
       </div></div>
     );

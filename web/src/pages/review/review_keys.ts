@@ -8,13 +8,13 @@ export function useReviewKeys(mark: (path: string) => void, turn: () => void): v
     function onKey(event: KeyboardEvent) {
       if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("[role=dialog]")) return;
       const files = [...document.querySelectorAll<HTMLElement>("[data-file]")];
-      const here = document.activeElement?.closest<HTMLElement>("[data-file]");
-      const at = here ? files.indexOf(here) : -1;
+      const focusedFile = document.activeElement?.closest<HTMLElement>("[data-file]");
+      const at = focusedFile ? files.indexOf(focusedFile) : -1;
       if (isPressed(event, "nextFile")) focusOn(files[Math.min(files.length - 1, at + 1)]);
       else if (isPressed(event, "previousFile")) focusOn(files[Math.max(0, at - 1)]);
       else if (isPressed(event, "nextChange") || isPressed(event, "previousChange")) focusOn(nextChange(isPressed(event, "nextChange")));
-      else if (isPressed(event, "comment")) currentLine(here)?.click();
-      else if (isPressed(event, "viewed") && here) mark(here.dataset["file"] ?? "");
+      else if (isPressed(event, "comment")) currentLine(focusedFile)?.click();
+      else if (isPressed(event, "viewed") && focusedFile) mark(focusedFile.dataset["file"] ?? "");
       else if (isPressed(event, "layout")) turn();
       else return;
       event.preventDefault();

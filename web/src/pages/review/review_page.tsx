@@ -38,7 +38,7 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
   const [viewed, setViewed] = useViewed(id, stamps);
   const [verdict, setVerdict] = useState<Verdict | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const [said, setSaid] = useState("");
+  const [announcement, setAnnouncement] = useState("");
   const [split, setSplit] = useState(() => (localStorage.getItem(LAYOUT) ?? (window.innerWidth >= SPLIT_PX ? "split" : "unified")) === "split");
   const turn = () => {
     localStorage.setItem(LAYOUT, split ? "unified" : "split");
@@ -61,8 +61,8 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
   if (!change.data) return null;
   const { title, base, branch, state, body, session_id, url } = change.data;
   const open = (comments.data ?? []).filter((each) => !each.resolved_ms);
-  const toAgent = () => giveInput(session_id, { type: "prompt", text: open.map((each) => `${each.path}:${each.line} (${each.side}): ${each.body}`).join("\n\n") }).then(() => setSaid(text.sentToAgent), setError);
-  const byAgent = () => post(`/changes/${id}/review`, {}).then(() => { setSaid(text.underReview); renew(); }, setError);
+  const toAgent = () => giveInput(session_id, { type: "prompt", text: open.map((each) => `${each.path}:${each.line} (${each.side}): ${each.body}`).join("\n\n") }).then(() => setAnnouncement(text.sentToAgent), setError);
+  const byAgent = () => post(`/changes/${id}/review`, {}).then(() => { setAnnouncement(text.underReview); renew(); }, setError);
   return (
     <main className="flex h-full flex-col">
       <header className="max-h-[45%] shrink-0 overflow-auto border-b bg-panel px-4 py-3">
@@ -91,7 +91,7 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
         <p className="meta mt-1"><code><SafeText text={text.into(base, branch)} /></code> · <Link href={`/s/${session_id}`} className="text-link underline">{text.session}</Link> · <Link href={`/s/${session_id}/play`} className="text-link underline">{text.play}</Link>{/^https?:/.test(url) && <> · <a href={url} target="_blank" rel="noopener noreferrer" className="text-link underline">{text.forge}</a></>}</p>
         {body && <div className="mt-2 max-w-[90ch]"><Markdown text={body} /></div>}
         {(reviews.data ?? []).map((each) => <div key={each.id} className="mt-2 text-t2"><p><b className="text-t1"><SafeText text={nameOf(each.author)} /></b> {text.verdict[each.verdict] ?? each.verdict}{each.title && <>: <SafeText text={each.title} /></>}</p>{each.body && <Markdown text={each.body} />}</div>)}
-        {said && <p role="status" className="mt-2 text-ok">{said}</p>}
+        {announcement && <p role="status" className="mt-2 text-ok">{announcement}</p>}
         {error !== null && <div className="mt-2"><ProblemLine error={error} /></div>}
       </header>
       <div className="flex min-h-0 grow">

@@ -2,23 +2,23 @@
 import { useEffect, useRef, useState } from "react";
 import type { Tool } from "../../fold/view";
 import { strings } from "../../strings";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 import { testsSummary } from "./tool_row";
 
 const PAUSE_MS = 2000;
 
 export function Announcer() {
-  const { stream } = useHere();
+  const { stream } = useSessionContext();
   const view = useView();
-  const [said, setSaid] = useState("");
-  const saidAt = useRef(0);
+  const [announcement, setAnnouncement] = useState("");
+  const announcedAt = useRef(0);
   const tests = view.tests && !view.tests.running ? testsSummary(view.tests) : "";
   const sentence = view.state === "running" ? strings.speech.working(view.persona) : view.state === "idle" ? strings.speech.done(tests) : strings.state[view.state];
   useEffect(() => {
-    const wait = Math.max(0, PAUSE_MS - (performance.now() - saidAt.current));
+    const wait = Math.max(0, PAUSE_MS - (performance.now() - announcedAt.current));
     const timer = setTimeout(() => {
-      saidAt.current = performance.now();
-      setSaid(sentence);
+      announcedAt.current = performance.now();
+      setAnnouncement(sentence);
     }, wait);
     return () => clearTimeout(timer);
   }, [sentence]);
@@ -26,7 +26,7 @@ export function Announcer() {
   const urgent = asking?.approval ? strings.speech.approval(asking.tool, asking.approval.summary) : asking?.question ? strings.speech.question(asking.question.text) : "";
   return (
     <>
-      <div className="sr-only" aria-live="polite">{said}</div>
+      <div className="sr-only" aria-live="polite">{announcement}</div>
       <div className="sr-only" aria-live="assertive">{urgent}</div>
     </>
   );

@@ -6,16 +6,16 @@ import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { asProblem } from "../../api/http_client";
-import { AskedEdit, isEdit } from "./requested_edit";
-import { useHere, useView } from "./session_context";
+import { RequestedEdit, isEdit } from "./requested_edit";
+import { useSessionContext, useView } from "./session_context";
 import { argumentsOf } from "./conversation_items";
 
 const DEAF_MS = 500; // keys and clicks that were meant for something else
 const MAX_SHOWN_CHARS = 8000;
 
 /** What the row of a call keeps of its approval or question. */
-export function AskInTalk({ row }: { row: Tool }) {
-  const { nameOf } = useHere();
+export function QuestionInConversation({ row }: { row: Tool }) {
+  const { nameOf } = useSessionContext();
   if (row.approval?.answer) {
     const { answer, scope, by } = row.approval;
     return <p className="meta ml-6 pb-1"><SafeText text={answer === "allowed" ? strings.approval.allowed(scope, nameOf(by)) : strings.approval.denied(nameOf(by))} /></p>;
@@ -28,7 +28,7 @@ export function AskInTalk({ row }: { row: Tool }) {
 type BodyProps = { row: Tool; approval: Approval; leave: () => void; keys: RefObject<((event: KeyboardEvent) => void) | null> };
 
 export function ApprovalBody({ row, approval, leave, keys }: BodyProps) {
-  const { stream } = useHere();
+  const { stream } = useSessionContext();
   const view = useView();
   const [error, setError] = useState<unknown>(null);
   const [reason, setReason] = useState("");
@@ -64,7 +64,7 @@ export function ApprovalBody({ row, approval, leave, keys }: BodyProps) {
   return (
     <div className="flex min-h-0 flex-col gap-2 p-3" data-ready={isReady}>
       <p className="text-12 text-t3"><SafeText text={strings.approval.asks(view.persona || strings.session.agent, row.tool)} /> · <SafeText text={strings.approval.why(approval.rule, approval.source)} /></p>
-      {isEdit(row) ? <AskedEdit row={row} whole={<Whole text={wholeOf(row, approval.summary)} />} /> : <Whole text={wholeOf(row, approval.summary)} />}
+      {isEdit(row) ? <RequestedEdit row={row} whole={<Whole text={wholeOf(row, approval.summary)} />} /> : <Whole text={wholeOf(row, approval.summary)} />}
       {approval.approvers.length > 0 && <p className="meta">{strings.approval.approvers(approval.approvers.join(", "))}</p>}
       {error !== null && <ProblemLine error={error} />}
       <div className="flex shrink-0 flex-wrap items-center gap-1.5">
@@ -99,7 +99,7 @@ function wholeOf(row: Tool, summary: string): string {
 }
 
 export function QuestionBody({ row, leave }: { row: Tool; leave: () => void }) {
-  const { stream } = useHere();
+  const { stream } = useSessionContext();
   const [error, setError] = useState<unknown>(null);
   const question = row.question;
   if (!question) return null;

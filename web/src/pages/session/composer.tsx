@@ -6,7 +6,7 @@ import { Icon } from "../../shared/icons";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 import { keepDraft, readDraft } from "./unsent_drafts";
 import { Tray } from "./queued_messages";
 
@@ -16,7 +16,7 @@ export type SessionCommand = { name: string; title: string; run: () => void };
 type Suggestion = { label: string; detail: string; pick: () => void };
 
 export function Composer({ commands }: { commands: SessionCommand[] }) {
-  const { id, stream, canWrite } = useHere();
+  const { id, stream, canWrite } = useSessionContext();
   const view = useView();
   const area = useRef<HTMLTextAreaElement>(null);
   const [error, setError] = useState<unknown>(null);
@@ -134,9 +134,9 @@ function useDraft(id: string, area: RefObject<HTMLTextAreaElement | null>): void
 function useSuggestions(id: string, area: RefObject<HTMLTextAreaElement | null>, commands: SessionCommand[]) {
   const [suggestions, setSuggestions] = useState<Suggestion[]>([]);
   const [at, setAt] = useState(0);
-  const asked = useRef(0);
+  const requestNumber = useRef(0);
   const close = () => {
-    asked.current += 1;
+    requestNumber.current += 1;
     setSuggestions([]);
   };
   const update = () => {
@@ -156,11 +156,11 @@ function useSuggestions(id: string, area: RefObject<HTMLTextAreaElement | null>,
       setSuggestions(commands.filter((each) => each.name.startsWith(word.toLowerCase())).map((each) => ({ label: `/${each.name}`, detail: each.title, pick: () => { replace(""); each.run(); } })));
       return;
     }
-    const request = (asked.current += 1);
+    const request = (requestNumber.current += 1);
     const pattern = word ? `**/*${[...word].map((char) => (/[[\]*?{}\\!]/.test(char) ? `[${char}]` : char)).join("")}*` : "**/*";
     get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=8&pattern=${encodeURIComponent(pattern)}`).then(
-      (result) => request === asked.current && setSuggestions(result.paths.map((path) => ({ label: path, detail: "", pick: () => replace(`@${path} `) }))),
-      () => request === asked.current && setSuggestions([]), // no list is no error: the text can be typed
+      (result) => request === requestNumber.current && setSuggestions(result.paths.map((path) => ({ label: path, detail: "", pick: () => replace(`@${path} `) }))),
+      () => request === requestNumber.current && setSuggestions([]), // no list is no error: the text can be typed
     );
   };
   return { suggestions, at, setAt, update, close };

@@ -4,23 +4,23 @@ import { ago } from "../../number_and_time_format";
 import { Button } from "../../shared/form_controls";
 import { useNow } from "../../shared/current_time";
 import { strings } from "../../strings";
-import { useHere } from "./session_context";
+import { useSessionContext } from "./session_context";
 
 const QUIET_MS = 2000;
 const LONG_MS = 60_000;
 
 export function ConnectionStrip() {
-  const { stream, documents } = useHere();
+  const { stream, documents } = useSessionContext();
   useSyncExternalStore(documents.subscribe, () => documents.version);
   useSyncExternalStore(stream.subscribe, () => stream.version);
   const now = useNow();
-  const { status, lastHeardMs, downSinceMs, waiting } = stream.connection;
+  const { status, lastReceivedMs, downSinceMs, waiting } = stream.connection;
   if (status !== "down" && status !== "restarting" && status !== "refused") return null;
   if (status === "down" && now - downSinceMs < QUIET_MS) return null;
   const long = status !== "refused" && now - downSinceMs > LONG_MS;
   return (
     <div role="status" className={`flex h-7 shrink-0 items-center gap-3 border-b px-3 text-12 ${long || status === "refused" ? "bg-warn-tint text-warn" : "bg-hover text-t2"}`}>
-      <span className="min-w-0 truncate">{status === "refused" ? strings.connection.refused : status === "restarting" ? strings.connection.restarting : strings.connection.down(ago(lastHeardMs, now), waiting, documents.waiting)}{long && ` ${location.host}`}</span>
+      <span className="min-w-0 truncate">{status === "refused" ? strings.connection.refused : status === "restarting" ? strings.connection.restarting : strings.connection.down(ago(lastReceivedMs, now), waiting, documents.waiting)}{long && ` ${location.host}`}</span>
       {status !== "refused" && <Button kind="quiet" small onClick={() => { stream.retryNow(); documents.retryNow(); }}>{strings.connection.tryNow}</Button>}
     </div>
   );

@@ -4,7 +4,7 @@ import { type RefObject, memo, useEffect, useRef, useState } from "react";
 import type { SessionStream } from "../../api/session_stream";
 import { Button } from "../../shared/form_controls";
 import { strings } from "../../strings";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 import { type Item, type Items, NO_ITEMS, itemsOf } from "./conversation_items";
 import { RowView } from "./conversation_rows";
 import { ConversationSearch } from "./conversation_search";
@@ -17,11 +17,11 @@ const DROP_MS = 10_000;
 const MAX_RETURN_EVENTS = 20_000; // a reader who was further up begins at the end
 
 export function Conversation() {
-  const { id, stream } = useHere();
+  const { id, stream } = useSessionContext();
   useView();
   const scroller = useRef<HTMLDivElement>(null);
-  const [kept] = useState<{ made: Items }>(() => ({ made: NO_ITEMS }));
-  const { items } = (kept.made = itemsOf(stream.rows, kept.made)); // so that items keep their identity
+  const [stored] = useState<{ made: Items }>(() => ({ made: NO_ITEMS }));
+  const { items } = (stored.made = itemsOf(stream.rows, stored.made)); // so that items keep their identity
   const [found, setFound] = useState("");
   const virtual = useVirtualizer({
     count: items.length,
@@ -57,7 +57,7 @@ export function Conversation() {
       stay.disconnect();
     };
   }, [stream.isLoaded, isEmpty]);
-  useKeptPlace(id, scroller, items, virtual, stream);
+  useStoredScrollPlace(id, scroller, items, virtual, stream);
   useOlderRows(stream, virtual, atEnd);
   const show = (index: number) => {
     setFound(items[index]?.id ?? "");
@@ -111,26 +111,26 @@ function useOlderRows(stream: SessionStream, virtual: Virtualizer<HTMLDivElement
 type Place = { item: string; below: number; seq: number };
 
 /** A reader who comes back, or reloads, finds the same row at the same height. */
-function useKeptPlace(session: string, scroller: RefObject<HTMLDivElement | null>, items: readonly Item[], virtual: Virtualizer<HTMLDivElement, Element>, stream: SessionStream): void {
+function useStoredScrollPlace(session: string, scroller: RefObject<HTMLDivElement | null>, items: readonly Item[], virtual: Virtualizer<HTMLDivElement, Element>, stream: SessionStream): void {
   const { isLoaded } = stream;
   const key = `hutch.conversation.${session}`;
   const isPlaced = useRef(false);
   useEffect(() => {
     const element = scroller.current;
     if (isPlaced.current || !isLoaded || !element || items.length === 0) return;
-    const kept = JSON.parse(sessionStorage.getItem(key) ?? "null") as Place | null;
-    const index = kept ? items.findIndex((item) => item.id === kept.item) : -1;
-    if (kept && index < 0) {
+    const stored = JSON.parse(sessionStorage.getItem(key) ?? "null") as Place | null;
+    const index = stored ? items.findIndex((item) => item.id === stored.item) : -1;
+    if (stored && index < 0) {
       if (!stream.isWhole) return; // the row may come with the whole log
       const { firstSeq } = stream.older;
-      if (kept.seq < firstSeq && firstSeq - kept.seq < MAX_RETURN_EVENTS) return void stream.older.load().catch(() => (isPlaced.current = true));
+      if (stored.seq < firstSeq && firstSeq - stored.seq < MAX_RETURN_EVENTS) return void stream.older.load().catch(() => (isPlaced.current = true));
     }
     isPlaced.current = true;
-    if (!kept || index < 0) return;
+    if (!stored || index < 0) return;
     virtual.scrollToIndex(index, { align: "start" });
     requestAnimationFrame(() => requestAnimationFrame(() => {
       const row = element.querySelector<HTMLElement>(`[data-index="${index}"]`);
-      if (row) element.scrollTop += row.getBoundingClientRect().top - element.getBoundingClientRect().top - kept.below;
+      if (row) element.scrollTop += row.getBoundingClientRect().top - element.getBoundingClientRect().top - stored.below;
     }));
   });
   useEffect(() => {

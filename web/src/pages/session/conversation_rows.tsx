@@ -14,7 +14,7 @@ import { ModelSettingsLink, needsModelKey } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { ChangeState } from "../change_row";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 import { useOpen } from "./open_rows";
 import { CommandOutput, TestsDetail, ToolRow, testsSummary } from "./tool_row";
 import { UndoDialog } from "./undo_dialog";
@@ -42,7 +42,7 @@ export const modelName = (name: string) => (name.startsWith("scripted:") ? repos
 const TONES: Record<string, "ok" | "bad" | "warn" | "info" | "none"> = { done: "ok", tests_failing: "bad", failed: "bad", limit_reached: "warn", cancelled: "warn", running: "info", queued: "none" };
 
 function PromptRow({ row }: { row: Prompt }) {
-  const { nameOf } = useHere();
+  const { nameOf } = useSessionContext();
   const state = row.outcome || row.state;
   return (
     <article aria-label={row.text.slice(0, 80)} className="border-t bg-code px-3 pt-2 pb-3 first:border-t-0">
@@ -85,7 +85,7 @@ export function Menu({ label, icon = "more", children }: { label: string; icon?:
 }
 
 function PromptMenu({ row }: { row: Prompt }) {
-  const { id, stream, canWrite } = useHere();
+  const { id, stream, canWrite } = useSessionContext();
   const view = useView();
   const [, go] = useLocation();
   const [undoing, setUndoing] = useState(false);
@@ -107,7 +107,7 @@ function PromptMenu({ row }: { row: Prompt }) {
 }
 
 function MessageRow({ row }: { row: Message }) {
-  const { nameOf } = useHere();
+  const { nameOf } = useSessionContext();
   return (
     <article className="px-3 py-2">
       <header className="flex gap-2 text-12 text-t3"><span className="font-semibold text-t1"><SafeText text={nameOf(row.by || (row.author === "user" ? "" : row.author))} /></span><time>{clock(row.atMs)}</time></header>
@@ -140,7 +140,7 @@ const NOTE_TONES = { info: "text-t3", ok: "text-ok", warn: "text-warn", bad: "te
 const NOTE_ICONS: Partial<Record<string, IconName>> = { proposed: "diff", undone: "undo", redone: "redo", compacted: "spark", egress: "globe", step: "chevron", parked: "pause", paused: "pause", ended: "stop" };
 
 function NoteRow({ row }: { row: Note }) {
-  const { nameOf } = useHere();
+  const { nameOf } = useSessionContext();
   const [open, toggle] = useOpen(row.id, false);
   const text = row.what === "compacted" ? row.text.split("→").map((each) => tokens(Number(each))).join(" → ") : row.text;
   const isPerson = row.what === "paused" || row.what === "resumed";
@@ -164,13 +164,13 @@ function NoteRow({ row }: { row: Note }) {
 
 /** What became of a proposed change. It is merged or closed outside the session, so the log does not say it. */
 function StateOf({ change }: { change: string }) {
-  const { id } = useHere();
+  const { id } = useSessionContext();
   const found = useChangesOf(id, true).data?.find((each) => each.id === change);
   return found && found.state !== "open" ? <ChangeState state={found.state} /> : null;
 }
 
 function UserCommandRow({ row }: { row: UserCommand }) {
-  const { nameOf } = useHere();
+  const { nameOf } = useSessionContext();
   const failed = row.command.ended && (row.command.exitCode ?? 1) !== 0;
   const [open, toggle] = useOpen(row.id, false);
   return (
@@ -187,7 +187,7 @@ function UserCommandRow({ row }: { row: UserCommand }) {
 }
 
 function UserTestsRow({ row }: { row: UserTests }) {
-  const { nameOf } = useHere();
+  const { nameOf } = useSessionContext();
   const [open, toggle] = useOpen(row.id, !row.tests.running && !row.tests.ok);
   return (
     <div className="px-3">

@@ -10,12 +10,12 @@ import { Icon } from "../../shared/icons";
 import { usePageCommands } from "../../shared/page_commands";
 import { strings } from "../../strings";
 import { ApprovalBody, QuestionBody } from "./approval_card";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 
 const AFTER_DIALOG_MS = 50; // a dialog gives the focus back when it closes
 
 export function Docks() {
-  const { stream, canWrite } = useHere();
+  const { stream, canWrite } = useSessionContext();
   const view = useView();
   const dock = useRef<HTMLDivElement>(null);
   const before = useRef<HTMLElement | null>(null);

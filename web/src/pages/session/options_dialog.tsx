@@ -7,10 +7,10 @@ import { Button, Field } from "../../shared/form_controls";
 import { Dialog } from "../../shared/dialog";
 import { ProblemLine } from "../../shared/error_message";
 import { strings } from "../../strings";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 
 export function OptionsDialog({ onClose }: { onClose: () => void }) {
-  const { id, session } = useHere();
+  const { id, session } = useSessionContext();
   const view = useView();
   const queries = useQueryClient();
   const personas = usePersonas();

@@ -5,12 +5,12 @@ import { Button } from "../../shared/form_controls";
 import { Dialog } from "../../shared/dialog";
 import { ProblemLine } from "../../shared/error_message";
 import { strings } from "../../strings";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 import { areTestsStale } from "./test_result_freshness";
 
 /** Shown once there is work. If it cannot be proposed, the reason stands beside it. */
 export function ProposeButton() {
-  const { canWrite } = useHere();
+  const { canWrite } = useSessionContext();
   const view = useView();
   const obstacle = useProposeObstacle();
   const [asking, setAsking] = useState(false);
@@ -26,7 +26,7 @@ export function ProposeButton() {
 
 /** Why the work cannot be proposed now; empty if it can. */
 export function useProposeObstacle(): string {
-  const { session } = useHere();
+  const { session } = useSessionContext();
   const view = useView();
   if (view.state === "ended") return strings.propose.ended;
   if (session && !session.repository) return strings.propose.noRepository;
@@ -35,7 +35,7 @@ export function useProposeObstacle(): string {
 }
 
 export function ProposeDialog({ onClose }: { onClose: () => void }) {
-  const { session } = useHere();
+  const { session } = useSessionContext();
   const view = useView();
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);

@@ -6,14 +6,14 @@ import { Button } from "../../shared/form_controls";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 
 const POLL_MS = 2000;
 const LIMIT = 200;
 
 /** `edit` gets the text of what was taken back. */
 export function Tray({ edit }: { edit: (text: string) => void }) {
-  const { id, stream } = useHere();
+  const { id, stream } = useSessionContext();
   const view = useView();
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);

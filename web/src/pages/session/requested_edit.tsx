@@ -9,7 +9,7 @@ import { DiffLines } from "../../shared/diff_lines";
 import { diffTexts } from "../../shared/line_diff";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { useHere } from "./session_context";
+import { useSessionContext } from "./session_context";
 import { argumentsOf } from "./conversation_items";
 import { type AgentEdit, editOf, editsOf, textAfter } from "./panels/streamed_edit_parser";
 
@@ -18,22 +18,22 @@ const MAX_FILE_CHARS = 2_000_000;
 export const isEdit = (row: Tool) => row.tool === "write_file" || row.tool === "edit_file" || row.tool === "apply_patch";
 
 /** `whole` is the call as it was written: a preview could leave something out. */
-export function AskedEdit({ row, whole }: { row: Tool; whole: ReactNode }) {
+export function RequestedEdit({ row, whole }: { row: Tool; whole: ReactNode }) {
   if (row.tool === "apply_patch") return <Patch text={String(argumentsOf(row)["patch"] ?? "")} />;
   const edit = editOf(row);
   return edit ? <OneFile edit={edit} seq={row.seq} whole={whole} /> : <>{whole}</>;
 }
 
 function OneFile({ edit, seq, whole }: { edit: AgentEdit; seq: number; whole: ReactNode }) {
-  const { id } = useHere();
-  const before = useQuery({ queryKey: ["asked-edit", id, edit.path, seq], queryFn: () => textOf(id, edit.path), staleTime: 0 });
+  const { id } = useSessionContext();
+  const before = useQuery({ queryKey: ["requested-edit", id, edit.path, seq], queryFn: () => textOf(id, edit.path), staleTime: 0 });
   if (before.isError) return <>{whole}</>;
   if (before.isPending) return <p className="meta"><SafeText text={edit.path} /></p>;
   const after = before.data === undefined ? null : textAfter(edit, before.data ?? "");
   const files = after === null ? editsOf(edit).map((each) => diffTexts(edit.path, each.old, each.new)) : [diffTexts(edit.path, before.data ?? "", after)];
   return (
     <>
-      <div className="min-h-7 shrink overflow-auto rounded-row border" data-asked-edit>
+      <div className="min-h-7 shrink overflow-auto rounded-row border" data-requested-edit>
         <Head files={files} isNew={before.data === null} />
         {after === null && <p className="meta px-2 py-1">{strings.approval.noPlace}</p>}
         {files.map((file, index) => <DiffLines key={index} file={file} />)}
@@ -58,7 +58,7 @@ const TINTS: Record<string, string> = { "+": "bg-add", "-": "bg-del", "*": "font
 /** A patch, as it was written, with its lines tinted: a parser could leave out what the server applies. */
 function Patch({ text }: { text: string }) {
   return (
-    <div className="min-h-7 shrink overflow-auto rounded-row border" data-asked-edit>
+    <div className="min-h-7 shrink overflow-auto rounded-row border" data-requested-edit>
       <pre tabIndex={0} className="min-w-max leading-5">{text.split("\n").map((line, index) => <div key={index} className={`px-2 ${TINTS[line[0] ?? ""] ?? ""}`}><SafeText text={line || " "} /></div>)}</pre>
     </div>
   );

@@ -22,15 +22,15 @@ export type SessionContext = {
 
 export const Context = createContext<SessionContext | null>(null);
 
-export function useHere(): SessionContext {
-  const here = useContext(Context);
-  if (!here) throw new Error("There is no session around this part.");
-  return here;
+export function useSessionContext(): SessionContext {
+  const found = useContext(Context);
+  if (!found) throw new Error("There is no session around this part.");
+  return found;
 }
 
 /** The view, renewed once per frame. Rows keep their identity while they do not change. */
 export function useView(): View {
-  const { stream } = useHere();
+  const { stream } = useSessionContext();
   useSyncExternalStore(stream.subscribe, () => stream.version);
   return stream.view;
 }

@@ -12,7 +12,7 @@ import { StateMark } from "../../shared/state_mark";
 import { strings } from "../../strings";
 import { text as sharing } from "../../strings/sharing";
 import { ChangeState } from "../change_row";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 import { Menu, MenuItem, modelName } from "./conversation_rows";
 import { OptionsDialog } from "./options_dialog";
 import { ProposeDialog, useProposeObstacle } from "./propose_dialog";
@@ -22,7 +22,7 @@ import { undoableRun } from "./undo_dialog";
 const COMPACTED_AT = 0.75; // of the context: there Hutch makes a summary
 
 export function Header({ title, onUndo }: { title: string; onUndo: () => void }) {
-  const { id, stream, canWrite, canManage } = useHere();
+  const { id, stream, canWrite, canManage } = useSessionContext();
   const view = useView();
   const [, go] = useLocation();
   const obstacle = useProposeObstacle();
@@ -69,7 +69,7 @@ export function Header({ title, onUndo }: { title: string; onUndo: () => void })
 
 /** The newest change of the session, if it is merged or closed. */
 function LastChange() {
-  const { id } = useHere();
+  const { id } = useSessionContext();
   const view = useView();
   const newest = useChangesOf(id, view.changes.length > 0).data?.[0];
   if (!newest || newest.state === "open") return null;
@@ -77,7 +77,7 @@ function LastChange() {
 }
 
 function Meter() {
-  const { stream } = useHere();
+  const { stream } = useSessionContext();
   const { meter, model, persona } = useView();
   if (!model) return null;
   if (!stream.isWhole) return <p className="meta">{strings.session.readingLog}</p>; // sums of a part would be wrong

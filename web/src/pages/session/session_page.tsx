@@ -22,7 +22,7 @@ import { UndoDialog } from "./undo_dialog";
 import { WorkArea } from "./work_area";
 import { useIsWide } from "./window_width";
 
-const MIN_TALK = 360;
+const MIN_CONVERSATION_PX = 360;
 
 export function SessionPage({ id, user }: { id: string; user: Schemas["User"] }) {
   const session = useSession(id);
@@ -36,7 +36,7 @@ export function SessionPage({ id, user }: { id: string; user: Schemas["User"] })
   const isKnown = start !== null;
   useEffect(() => (start ? stream.open(start) : undefined), [stream, isKnown]); // eslint-disable-line react-hooks/exhaustive-deps -- the stream knows later states itself
 
-  const here = useMemo((): SessionContext => ({
+  const context = useMemo((): SessionContext => ({
     id,
     stream,
     documents,
@@ -51,7 +51,7 @@ export function SessionPage({ id, user }: { id: string; user: Schemas["User"] })
 
   if (session.isError && session.error instanceof Problem && session.error.status === 404) return <NotFound />;
   return (
-    <Context value={here}>
+    <Context value={context}>
       <div className="flex h-full flex-col">
         <ConnectionStrip />
         {session.isError && <div className="p-2"><ProblemLine error={session.error} retry={() => void session.refetch()} /></div>}
@@ -68,7 +68,7 @@ function startOf(session: Session | undefined, user: Schemas["User"]): Start | n
 }
 
 function Layout({ title, view, setView }: { title: string; view: string; setView: (view: string) => void }) {
-  const [talkWidth, setTalkWidth] = useSize("talk", 440);
+  const [conversationWidth, setConversationWidth] = useSize("talk", 440);
   const [undoing, setUndoing] = useState(false);
   const wide = useIsWide();
   const folded = useView();
@@ -77,7 +77,7 @@ function Layout({ title, view, setView }: { title: string; view: string; setView
     document.title = `${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${title} · ${strings.hutch}`;
   }, [title, folded.state, folded.pending.length]);
   const commands = useCommands(() => setUndoing(true));
-  const talk = (
+  const conversation = (
     <section aria-label={strings.session.talk} className="flex h-full min-h-0 flex-col bg-panel">
       <Header title={title} onUndo={() => setUndoing(true)} />
       <div className="min-h-0 grow"><Boundary what={strings.session.talk}><Conversation /></Boundary></div>
@@ -90,8 +90,8 @@ function Layout({ title, view, setView }: { title: string; view: string; setView
       {undoing && <UndoDialog onClose={() => setUndoing(false)} />}
       {wide ? (
         <>
-          <div className="h-full shrink-0" style={{ width: talkWidth }}>{talk}</div>
-          <Splitter label={strings.panel.resizeTalk} size={talkWidth} min={MIN_TALK} max={Math.max(MIN_TALK, window.innerWidth - 560)} onSize={setTalkWidth} />
+          <div className="h-full shrink-0" style={{ width: conversationWidth }}>{conversation}</div>
+          <Splitter label={strings.panel.resizeTalk} size={conversationWidth} min={MIN_CONVERSATION_PX} max={Math.max(MIN_CONVERSATION_PX, window.innerWidth - 560)} onSize={setConversationWidth} />
           <div className="h-full min-w-0 grow"><WorkArea /></div>
         </>
       ) : (
@@ -101,7 +101,7 @@ function Layout({ title, view, setView }: { title: string; view: string; setView
               <button key={name} type="button" role="tab" aria-selected={view === name} onClick={() => setView(name)} className={`inset-focus grow border-b-2 text-13 ${view === name ? "border-accent text-t1" : "border-transparent text-t2"}`}>{name === "talk" ? strings.session.talk : strings.session.work}</button>
             ))}
           </div>
-          <div className="min-h-0 grow">{view === "work" ? <WorkArea /> : talk}</div>
+          <div className="min-h-0 grow">{view === "work" ? <WorkArea /> : conversation}</div>
         </>
       )}
     </main>

@@ -9,7 +9,7 @@ import { Dialog } from "../../shared/dialog";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/sharing";
-import { useHere } from "./session_context";
+import { useSessionContext } from "./session_context";
 
 type Scope = "prompt" | "files" | "commands" | "terminals" | "previews";
 const DAY_MS = 24 * 3600 * 1000;
@@ -17,7 +17,7 @@ const CHOICE = "mt-1 block h-7 rounded-row border border-edge bg-panel px-1.5 te
 const WORKING = ["member", "candidate"];
 
 export function ShareDialog({ onClose }: { onClose: () => void }) {
-  const { id, session, me } = useHere();
+  const { id, session, me } = useSessionContext();
   const queries = useQueryClient();
   const isOwner = me.role === "owner";
   const users = useUsers(isOwner);

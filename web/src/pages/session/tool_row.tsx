@@ -13,8 +13,8 @@ import { Icon, type IconName } from "../../shared/icons";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { AskInTalk } from "./approval_card";
-import { useHere } from "./session_context";
+import { QuestionInConversation } from "./approval_card";
+import { useSessionContext } from "./session_context";
 import { useOpen } from "./open_rows";
 import { argumentsOf, hasFailed, isSearch } from "./conversation_items";
 import { RejectButton } from "./undo_dialog";
@@ -62,7 +62,7 @@ export function ToolRow({ row }: { row: Tool }) {
         <p className="ml-6 truncate pb-1 font-mono text-12 text-t3"><SafeText text={lastLine(row.output)} /></p>
       )}
       {row.tests?.running && row.tests.lastLine && <p className="ml-6 truncate pb-1 font-mono text-12 text-t3"><SafeText text={plain(row.tests.lastLine)} /></p>}
-      {(row.approval || row.question) && <AskInTalk row={row} />}
+      {(row.approval || row.question) && <QuestionInConversation row={row} />}
       {open && <Opened row={row} />}
     </div>
   );
@@ -100,8 +100,8 @@ function Result({ row, failed }: { row: Tool; failed: boolean }): ReactNode {
     const { exitCode, signal, timedOut, background, ended } = row.command;
     if (background) return <span className="text-12 text-t3">{strings.session.background(background)}</span>;
     if (!ended) return null;
-    const said = timedOut ? strings.session.timedOut : signal !== null ? strings.session.signal(signal) : strings.session.exit(exitCode ?? 0);
-    return exitCode === 0 ? null : <span className={`text-12 whitespace-nowrap ${failed ? "text-bad" : "text-t3"}`}>{said}</span>;
+    const exitText = timedOut ? strings.session.timedOut : signal !== null ? strings.session.signal(signal) : strings.session.exit(exitCode ?? 0);
+    return exitCode === 0 ? null : <span className={`text-12 whitespace-nowrap ${failed ? "text-bad" : "text-t3"}`}>{exitText}</span>;
   }
   const counts = editCounts(row);
   return counts && row.status === "ok" ? <Added {...counts} /> : null;
@@ -121,7 +121,7 @@ function editCounts(row: Tool): { added: number; deleted: number } | null {
 }
 
 function Opened({ row }: { row: Tool }): ReactNode {
-  const { openFile } = useHere();
+  const { openFile } = useSessionContext();
   const args = argumentsOf(row);
   if (row.command) return <CommandOutput output={row.output} command={row.command} />;
   if (row.tests && !row.tests.running) return <TestsDetail tests={row.tests} />;
@@ -170,7 +170,7 @@ export function testsSummary(tests: Tests): string {
 }
 
 export function TestsDetail({ tests }: { tests: Tests }) {
-  const { openFile, showPanel } = useHere();
+  const { openFile, showPanel } = useSessionContext();
   return (
     <div className="mb-2 ml-6 rounded-row border bg-code px-2 py-1">
       {tests.reason && <p className="whitespace-pre-wrap text-bad"><SafeText text={tests.reason} /></p>}
@@ -190,7 +190,7 @@ export function TestsDetail({ tests }: { tests: Tests }) {
 }
 
 function FileDiffView({ seq, path, children }: { seq: number; path: string; children?: ReactNode }) {
-  const { id, openFile } = useHere();
+  const { id, openFile } = useSessionContext();
   const diff = useQuery({ queryKey: ["event-diff", id, seq], queryFn: () => get<Schemas["Difference"]>(`/sessions/${id}/events/${seq}/diff`), staleTime: Infinity });
   return (
     <div className="ml-6 overflow-hidden rounded-row border">

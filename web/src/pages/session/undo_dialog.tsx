@@ -8,7 +8,7 @@ import { Dialog } from "../../shared/dialog";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { useHere, useView } from "./session_context";
+import { useSessionContext, useView } from "./session_context";
 
 /** The last run that is not undone yet: the one that an undo takes back. */
 export const undoableRun = (view: View) => view.rows.findLast((row) => row.kind === "prompt" && row.state !== "queued" && !row.undone)?.runId ?? "";
@@ -16,7 +16,7 @@ export const undoableRun = (view: View) => view.rows.findLast((row) => row.kind 
 type Props = { step?: number; refusal?: unknown; onClose: () => void };
 
 export function UndoDialog({ step = 0, refusal = null, onClose }: Props) {
-  const { id } = useHere();
+  const { id } = useSessionContext();
   const view = useView();
   const [error, setError] = useState<unknown>(refusal);
   const run = undoableRun(view);
@@ -50,18 +50,18 @@ export function UndoDialog({ step = 0, refusal = null, onClose }: Props) {
 
 /** Take back one call of the agent. What others have changed elsewhere in its files stays. */
 export function RejectButton({ row }: { row: Tool }) {
-  const { id, canWrite } = useHere();
+  const { id, canWrite } = useSessionContext();
   const [refusal, setRefusal] = useState<unknown>(null);
-  const [isAsked, setAsked] = useState(false);
+  const [isSending, setSending] = useState(false);
   if (row.undone) return <Badge tone="warn">{strings.session.rejected}</Badge>;
   if (!canWrite || row.status !== "ok" || !row.files.length) return null;
   const reject = () => {
-    setAsked(true);
-    giveInput(id, { type: "undo", step: row.seq }).catch(setRefusal).finally(() => setAsked(false));
+    setSending(true);
+    giveInput(id, { type: "undo", step: row.seq }).catch(setRefusal).finally(() => setSending(false));
   };
   return (
     <>
-      <Button kind="quiet" small icon="undo" disabled={isAsked} onClick={reject}>{strings.session.reject}</Button>
+      <Button kind="quiet" small icon="undo" disabled={isSending} onClick={reject}>{strings.session.reject}</Button>
       {refusal !== null && <UndoDialog step={row.seq} refusal={refusal} onClose={() => setRefusal(null)} />}
     </>
   );

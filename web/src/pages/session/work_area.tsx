@@ -7,7 +7,7 @@ import type { IconName } from "../../shared/icons";
 import { Icon } from "../../shared/icons";
 import { Splitter, useSize } from "../../shared/panel_splitter";
 import { strings } from "../../strings";
-import { type Panel, useHere, useView } from "./session_context";
+import { type Panel, useSessionContext, useView } from "./session_context";
 import { Changes } from "./panels/session_diff";
 import { Files } from "./panels/file_tree";
 import { Log } from "./panels/event_log";
@@ -34,8 +34,8 @@ export function WorkArea() {
 function PhoneWork() {
   const [params, setParams] = useSearchParams();
   const file = params.get("file") ?? "";
-  const asked = params.get("panel") ?? "";
-  const tab = PHONE_TABS.find(([name]) => name === asked)?.[0] ?? "changes";
+  const requested = params.get("panel") ?? "";
+  const tab = PHONE_TABS.find(([name]) => name === requested)?.[0] ?? "changes";
   const choose = (name: Tab) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); return after; }, { replace: true });
   const [shownFile, setShownFile] = useState(file);
   if (file !== shownFile) {
@@ -58,9 +58,9 @@ type Choose = (name: Panel) => void;
 /** The panel of the address, and how to choose another. */
 function usePanel(): [Panel, Choose] {
   const [params, setParams] = useSearchParams();
-  const asked = params.get("panel");
+  const requested = params.get("panel");
   const choose = useCallback((name: Panel) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); return after; }, { replace: true }), [setParams]);
-  return [PANELS.find(([name]) => name === asked)?.[0] ?? "changes", choose];
+  return [PANELS.find(([name]) => name === requested)?.[0] ?? "changes", choose];
 }
 
 function WideWork() {
@@ -184,11 +184,11 @@ function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise }: { tabs: 
   );
 }
 
-const LETTERS: Record<string, Panel> = { t: "terminal", x: "tests", d: "changes", p: "preview", l: "log" };
+const PANEL_KEYS: Record<string, Panel> = { t: "terminal", x: "tests", d: "changes", p: "preview", l: "log" };
 
 /** Ctrl+J then a letter, Ctrl+Backquote and Ctrl+Backslash, also from inside a terminal. */
 function useWorkKeys(maximise: () => void) {
-  const { showPanel } = useHere();
+  const { showPanel } = useSessionContext();
   useEffect(() => {
     let awaited = 0;
     function onKey(event: KeyboardEvent) {
@@ -205,7 +205,7 @@ function useWorkKeys(maximise: () => void) {
       else if (mod && event.key === "\\") maximise();
       else if (awaited && event.timeStamp - awaited < 1500 && !mod) {
         awaited = 0;
-        const panel = LETTERS[event.key];
+        const panel = PANEL_KEYS[event.key];
         if (panel) showPanel(panel);
         else if (event.key === "c") document.querySelector<HTMLElement>("[data-composer]")?.focus();
         else if (event.key === "e") document.querySelector<HTMLElement>(".cm-content")?.focus();

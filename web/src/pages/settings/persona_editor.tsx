@@ -58,12 +58,12 @@ export function PersonaEditor({ persona, tools, onClose }: { persona: Whole | nu
 }
 
 function Part({ at, label, about, wrong, children }: { at: string; label: string; about: string; wrong: { at: string; message: string }[]; children: ReactNode }) {
-  const here = wrong.filter((each) => each.at === at || each.at.startsWith(`${at}.`));
+  const problems = wrong.filter((each) => each.at === at || each.at.startsWith(`${at}.`));
   return (
     <div>
       <label className="block text-12 text-t2">{label}{children}</label>
       <p className="meta mt-0.5">{about}</p>
-      {here.map((each) => <p key={each.at} className="text-12 text-bad">{each.message}</p>)}
+      {problems.map((each) => <p key={each.at} className="text-12 text-bad">{each.message}</p>)}
     </div>
   );
 }

@@ -31,8 +31,8 @@ function RuleLines({ rules }: { rules: string[] }) {
   return (
     <ul className="space-y-0.5">
       {rules.map((rule, index) => {
-        const said = inWords(rule);
-        return <li key={index} className="flex items-center gap-2">{said ? <><Badge tone={TONES[said.action]}>{said.action}</Badge><span className="min-w-0 break-words"><SafeText text={said.words} /></span></> : <span className="text-bad"><SafeText text={text.wrong(rule)} /></span>}</li>;
+        const sentence = inWords(rule);
+        return <li key={index} className="flex items-center gap-2">{sentence ? <><Badge tone={TONES[sentence.action]}>{sentence.action}</Badge><span className="min-w-0 break-words"><SafeText text={sentence.words} /></span></> : <span className="text-bad"><SafeText text={text.wrong(rule)} /></span>}</li>;
       })}
     </ul>
   );

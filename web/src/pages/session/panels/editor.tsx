@@ -10,11 +10,11 @@ import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import type { Tool } from "../../../fold/view";
-import { useHere, useView } from "../session_context";
+import { useSessionContext, useView } from "../session_context";
 import { RejectButton } from "../undo_dialog";
 import { type Following, useAgentEdits } from "./follow_agent_edits";
 import { Document } from "./open_documents";
-import { keepPlace, keptPlace, useTabs } from "./editor_tabs";
+import { keepPlace, storedPlace, useTabs } from "./editor_tabs";
 
 const MAX_ROWS = 80;
 
@@ -24,7 +24,7 @@ function parseTarget(target: string): { path: string; line: number } {
 }
 
 export function Editor() {
-  const { id, me, canWrite, documents: channel } = useHere();
+  const { id, me, canWrite, documents: channel } = useSessionContext();
   const [params, setParams] = useSearchParams();
   const { path, line } = parseTarget(params.get("file") ?? "");
   const [, renew] = useState(0);
@@ -131,7 +131,7 @@ function Tab({ path, document: doc, active, isPreview, show, keep, close }: TabP
 }
 
 function Body({ document: doc, line }: { document: Document; line: number }) {
-  const { session } = useHere();
+  const { session } = useSessionContext();
   const host = useRef<HTMLDivElement>(null);
   const ready = doc.state !== null;
   const [goesToLine] = useState(line > 0);
@@ -139,7 +139,7 @@ function Body({ document: doc, line }: { document: Document; line: number }) {
     if (!host.current || !doc.state) return;
     const view = new EditorView({ state: doc.state, parent: host.current });
     doc.view = view;
-    const place = goesToLine ? null : keptPlace(doc.session, doc.path);
+    const place = goesToLine ? null : storedPlace(doc.session, doc.path);
     if (place) {
       view.dispatch({ selection: { anchor: Math.min(place.head, view.state.doc.length) } });
       requestAnimationFrame(() => { view.scrollDOM.scrollTop = place.top; });

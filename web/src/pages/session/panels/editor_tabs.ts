@@ -15,8 +15,8 @@ function read<T>(key: string, otherwise: T): T {
 export function useTabs(session: string, path: string) {
   const key = `hutch.tabs.${session}`;
   const [tabs, setTabs] = useState<Tabs>(() => {
-    const kept = read<Tabs | string[]>(key, { open: [], preview: "" });
-    return Array.isArray(kept) ? { open: kept, preview: "" } : kept;
+    const stored = read<Tabs | string[]>(key, { open: [], preview: "" });
+    return Array.isArray(stored) ? { open: stored, preview: "" } : stored;
   });
   if (path && !tabs.open.includes(path)) {
     const open = tabs.open.filter((each) => each !== tabs.preview);
@@ -37,5 +37,5 @@ export function useTabs(session: string, path: string) {
 }
 
 export type Place = { top: number; head: number };
-export const keptPlace = (session: string, path: string) => read<Place | null>(`hutch.place.${session}.${path}`, null);
+export const storedPlace = (session: string, path: string) => read<Place | null>(`hutch.place.${session}.${path}`, null);
 export const keepPlace = (session: string, path: string, place: Place) => sessionStorage.setItem(`hutch.place.${session}.${path}`, JSON.stringify(place));

@@ -6,13 +6,13 @@ import type { AnyEntry } from "../../../fold/view";
 import { Button, Field } from "../../../shared/form_controls";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
-import { useHere, useView } from "../session_context";
+import { useSessionContext, useView } from "../session_context";
 
 const ROW_PX = 24;
 const NEAR_START_ROWS = 40;
 
 export function Log({ shown }: { shown: boolean }) {
-  const { stream } = useHere();
+  const { stream } = useSessionContext();
   const view = useView();
   const [filter, setFilter] = useState("");
   const words = useDeferredValue(filter.trim().toLowerCase());

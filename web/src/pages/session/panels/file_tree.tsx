@@ -10,7 +10,7 @@ import { Icon } from "../../../shared/icons";
 import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
-import { useHere, useView } from "../session_context";
+import { useSessionContext, useView } from "../session_context";
 import { Menu, MenuItem } from "../conversation_rows";
 
 type File = Schemas["File"];
@@ -32,7 +32,7 @@ async function listAll(id: string, path: string): Promise<File[]> {
 }
 
 export function Files() {
-  const { id, openFile, canWrite } = useHere();
+  const { id, openFile, canWrite } = useSessionContext();
   const view = useView();
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [filter, setFilter] = useState("");
@@ -135,7 +135,7 @@ function flatten(directories: string[], listings: (File[] | undefined)[], opened
 type RowProps = { node: Node; top: number; mark: FileMark | undefined; dirty: boolean; whole: boolean; selected: boolean; activate: (file: File) => void; act: (doing: Doing) => void };
 
 function TreeRow({ node, top, mark, dirty, whole, selected, activate, act }: RowProps) {
-  const { id, canWrite } = useHere();
+  const { id, canWrite } = useSessionContext();
   const { file, level, open } = node;
   const isDirectory = file.kind === "directory";
   const shown = mark && MARKS[mark.kind];
@@ -164,7 +164,7 @@ async function uploadAll(id: string, files: globalThis.File[]): Promise<void> {
 }
 
 function DoDialog({ id, doing, onClose, onDone }: { id: string; doing: Doing; onClose: () => void; onDone: () => void }) {
-  const { openFile } = useHere();
+  const { openFile } = useSessionContext();
   const [path, setPath] = useState(doing.path);
   const [error, setError] = useState<unknown>(null);
   const titles = { file: strings.panel.newFile, folder: strings.panel.newFolder, rename: strings.panel.rename, remove: strings.panel.removeTitle(doing.path) };

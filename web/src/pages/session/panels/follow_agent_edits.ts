@@ -3,7 +3,7 @@
 import { EditorView } from "@codemirror/view";
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import type { Tool, View } from "../../../fold/view";
-import { useHere, useView } from "../session_context";
+import { useSessionContext, useView } from "../session_context";
 import { type AgentEdit, editOf, isAtWork } from "./streamed_edit_parser";
 import type { Document } from "./open_documents";
 
@@ -35,7 +35,7 @@ class LiveEdits {
 }
 
 export function useAgentEdits(documents: Map<string, Document>, path: string, show: (path: string) => void, region: RefObject<HTMLElement | null>): Following {
-  const { id, stream } = useHere();
+  const { id, stream } = useSessionContext();
   const [isOn, setOn] = useFollowChoice(id, path);
   const [live] = useState(() => new LiveEdits());
   const drawnAt = useRef(0);

@@ -81,9 +81,9 @@ export class Document implements Shown {
 
   private async start(): Promise<void> {
     try {
-      const kept = await takeOver(this.key, () => this.lookAgain());
-      this.keeper.replaces(kept);
-      this.file.start(kept);
+      const unsaved = await takeOver(this.key, () => this.takeOverAgain());
+      this.keeper.replaces(unsaved);
+      this.file.start(unsaved);
     } catch (error) { // a browser without a database: typing works, but nothing outlives the page
       this.fail(error);
       this.file.start([]);
@@ -91,8 +91,8 @@ export class Document implements Shown {
   }
 
   /** A page that had this file open may be gone by now. What it kept is merged like that of one more person. */
-  private lookAgain(): void {
-    takeOver(this.key, () => this.lookAgain()).then((kept) => {
+  private takeOverAgain(): void {
+    takeOver(this.key, () => this.takeOverAgain()).then((kept) => {
       this.keeper.replaces(kept);
       this.file.adopt(kept);
     }).catch((error: unknown) => this.fail(error));
@@ -180,12 +180,12 @@ export class Document implements Shown {
       this.cursors.clear();
       this.drawCursors();
     }
-    const told = [this.status, this.remark, this.file.savedAtMs, this.file.isLoaded, this.state === null].join("\n");
-    if (told !== this.told) this.notify();
-    this.told = told;
+    const state = [this.status, this.remark, this.file.savedAtMs, this.file.isLoaded, this.state === null].join("\n");
+    if (state !== this.notifiedState) this.notify();
+    this.notifiedState = state;
   }
 
-  private told = "";
+  private notifiedState = "";
 
   private drawCursors(): void {
     if (this.isDrawing) return;

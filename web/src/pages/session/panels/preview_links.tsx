@@ -4,12 +4,12 @@ import { useState } from "react";
 import { type Schemas, get } from "../../../api/http_client";
 import { ProblemLine } from "../../../shared/error_message";
 import { strings } from "../../../strings";
-import { useHere } from "../session_context";
+import { useSessionContext } from "../session_context";
 
 const POLL_MS = 4000;
 
 export function Preview({ shown }: { shown: boolean }) {
-  const { id } = useHere();
+  const { id } = useSessionContext();
   const [chosen, setChosen] = useState<number | null>(null);
   const ports = useQuery({ queryKey: ["previews", id], enabled: shown, refetchInterval: POLL_MS, queryFn: async () => (await get<Schemas["Previews"]>(`/sessions/${id}/previews`)).items });
   const preview = ports.data?.find((each) => each.port === chosen) ?? ports.data?.[0];

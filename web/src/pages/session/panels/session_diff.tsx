@@ -9,7 +9,7 @@ import { type FileDiff, parsePatch } from "../../../shared/patch_parser";
 import { MAX_LINE_CHARS } from "../../../shared/diff_lines";
 import { ProblemLine } from "../../../shared/error_message";
 import { strings } from "../../../strings";
-import { useHere, useView } from "../session_context";
+import { useSessionContext, useView } from "../session_context";
 import { ProposeButton } from "../propose_dialog";
 import { type Actions, ChangeRowView, FileHeader, HEIGHTS } from "./diff_row";
 import { type ChangeRow, type Comment, type Draft, changeRows, filesOf, hunkKey, messageOf, quoted, reversePatch } from "./diff_rows";
@@ -20,7 +20,7 @@ const MAX_LATER = 20;
 const LOCK = /(^|\/)(package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|uv\.lock|poetry\.lock|Pipfile\.lock|Cargo\.lock|composer\.lock|Gemfile\.lock|go\.sum)$/;
 
 export function Changes() {
-  const { id, stream, canWrite, openFile, me } = useHere();
+  const { id, stream, canWrite, openFile, me } = useSessionContext();
   const view = useView();
   const [since, setSince] = useState("");
   const stamp = view.lastChange?.seq ?? 0;
@@ -134,9 +134,9 @@ const NONE = { files: [] as FileDiff[], later: new Set<string>() };
 
 /** Files that the patch lacked, read one by one when they are open. */
 function useLater(read: { files: FileDiff[]; later: Set<string> }, isOpen: (path: string) => boolean, address: (path: string) => string, stamp: number): FileDiff[] {
-  const wanted = read.files.filter((file) => read.later.has(file.path) && isOpen(file.path)).slice(0, MAX_LATER);
-  const answers = useQueries({ queries: wanted.map((file) => ({ queryKey: ["file-diff", address(file.path), stamp], queryFn: async () => parsePatch((await get<Schemas["Difference"]>(address(file.path))).patch)[0] ?? null })) });
-  const found = new Map(wanted.map((file, index) => [file.path, answers[index]?.data]));
+  const openFiles = read.files.filter((file) => read.later.has(file.path) && isOpen(file.path)).slice(0, MAX_LATER);
+  const answers = useQueries({ queries: openFiles.map((file) => ({ queryKey: ["file-diff", address(file.path), stamp], queryFn: async () => parsePatch((await get<Schemas["Difference"]>(address(file.path))).patch)[0] ?? null })) });
+  const found = new Map(openFiles.map((file, index) => [file.path, answers[index]?.data]));
   return read.files.map((file) => found.get(file.path) ?? file);
 }
 

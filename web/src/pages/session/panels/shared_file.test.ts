@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import * as Y from "yjs";
 import type { DocumentChannel, OpenFile } from "../../../api/document_socket";
-import type { KeptFile } from "./unsaved_files";
+import type { UnsavedFile } from "./unsaved_files";
 import { SharedFile, plainText } from "./shared_file";
 
 class Server {
@@ -29,13 +29,13 @@ class Server {
 class Client {
   server: Server | null = null;
   shown = "";
-  kept: KeptFile | null = null;
+  kept: UnsavedFile | null = null;
   confirms = true;
   private number = 0;
   private unconfirmed: (() => void)[] = [];
   file: SharedFile;
 
-  constructor(kept: KeptFile[] = []) {
+  constructor(kept: UnsavedFile[] = []) {
     const channel = {
       attach: (file: OpenFile) => { this.number += 1; this.server?.open(this.number, file); return this.number; },
       detach: () => undefined,

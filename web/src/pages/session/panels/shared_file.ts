@@ -5,7 +5,7 @@
 // another epoch is never merged: one's own changes are applied to it as new edits.
 import * as Y from "yjs";
 import type { CursorFrame, DocumentChannel, OpenFile, Opened } from "../../../api/document_socket";
-import type { KeptFile } from "./unsaved_files";
+import type { UnsavedFile } from "./unsaved_files";
 import { findReplacements, transferReplacements } from "./text_difference";
 
 const SAVE_MS = 2000;
@@ -27,7 +27,7 @@ export interface Shown {
   renewed(): void; // something else: status, problem
 }
 export interface Keeper {
-  keep(make: () => KeptFile, atOnce: boolean): void;
+  keep(make: () => UnsavedFile, atOnce: boolean): void;
   forget(): void;
 }
 
@@ -67,13 +67,13 @@ export class SharedFile implements OpenFile {
   }
 
   /** Begin, with what an earlier page could not send. */
-  start(kept: KeptFile[]): void {
+  start(kept: UnsavedFile[]): void {
     for (const each of kept) this.restore(each);
     this.number = this.channel.attach(this);
   }
 
   /** Take what a page that is gone now could not send. */
-  adopt(kept: KeptFile[]): void {
+  adopt(kept: UnsavedFile[]): void {
     for (const each of kept) {
       if (!this.isLoaded) this.restore(each);
       else if (each.epoch === this.epoch) {
@@ -90,7 +90,7 @@ export class SharedFile implements OpenFile {
     this.renewed();
   }
 
-  private restore(kept: KeptFile): void {
+  private restore(kept: UnsavedFile): void {
     if (!this.epoch || this.epoch === kept.epoch) {
       this.epoch = kept.epoch;
       this.pending.push(...kept.updates);
@@ -304,7 +304,7 @@ export class SharedFile implements OpenFile {
     this.renewed();
   }
 
-  private toKeep(): KeptFile {
+  private toKeep(): UnsavedFile {
     const base = plainText(this.confirmed.getText(ROOT));
     return { epoch: this.epoch, base, text: plainText(this.text), updates: merged(this.pending) };
   }

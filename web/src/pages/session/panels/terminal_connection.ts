@@ -20,7 +20,7 @@ export class TerminalConnection {
     this.connect();
   }
 
-  private tell(part: Partial<TerminalStatus>): void {
+  private updateStatus(part: Partial<TerminalStatus>): void {
     this.status = { ...this.status, ...part };
     this.notify();
   }
@@ -36,7 +36,7 @@ export class TerminalConnection {
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
       this.socket = null;
-      this.tell({ connected: false });
+      this.updateStatus({ connected: false });
       if (this.closed || event.code === 1000 || event.code === 4403) return;
       const wait = RETRY_MS[Math.min(this.attempts, RETRY_MS.length - 1)] ?? 8000;
       this.attempts += 1;
@@ -59,14 +59,14 @@ export class TerminalConnection {
     if (frame["type"] === "hello") {
       this.attempts = 0;
       this.seq = Number(frame["seq"]);
-      this.tell({ connected: true, missedBytes: Number(frame["missed_bytes"]), refused: "" });
+      this.updateStatus({ connected: true, missedBytes: Number(frame["missed_bytes"]), refused: "" });
       this.resize();
     } else if (frame["type"] === "writer") {
-      this.tell({ writer: frame as unknown as Writer, refused: "" });
+      this.updateStatus({ writer: frame as unknown as Writer, refused: "" });
     } else if (frame["type"] === "exit") {
-      this.tell({ exit: (frame["exit_code"] as number | null) ?? null });
+      this.updateStatus({ exit: (frame["exit_code"] as number | null) ?? null });
     } else if (frame["type"] === "error") {
-      this.tell({ refused: String(frame["detail"]) });
+      this.updateStatus({ refused: String(frame["detail"]) });
     }
   }
 

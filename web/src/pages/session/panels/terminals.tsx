@@ -13,11 +13,11 @@ import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
 import { openLink, terminalTheme } from "../../../shared/terminal_theme";
 import { strings } from "../../../strings";
-import { useHere } from "../session_context";
+import { useSessionContext } from "../session_context";
 import { TerminalConnection } from "./terminal_connection";
 
 export function Terminals({ shown }: { shown: boolean }) {
-  const { id, canWrite } = useHere();
+  const { id, canWrite } = useSessionContext();
   const queries = useQueryClient();
   const [chosen, setChosen] = useState("");
   const [focused, setFocused] = useState(""); // opened here by the person, so it gets the focus

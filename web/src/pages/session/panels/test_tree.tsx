@@ -11,7 +11,7 @@ import { useNow } from "../../../shared/current_time";
 import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
-import { useHere, useView } from "../session_context";
+import { useSessionContext, useView } from "../session_context";
 import { areTestsStale } from "../test_result_freshness";
 import { testsSummary } from "../tool_row";
 
@@ -33,7 +33,7 @@ async function allCases(id: string, run: string): Promise<Case[]> {
 }
 
 export function TestsPanel() {
-  const { id, canWrite } = useHere();
+  const { id, canWrite } = useSessionContext();
   const view = useView();
   const now = useNow();
   const queries = useQueryClient();
@@ -110,7 +110,7 @@ function Tree({ nodes, isStale, run, toggle }: TreeProps) {
 }
 
 function FileRow({ node, run, toggle }: { node: Extract<Node, { kind: "file" }>; run: () => void; toggle: () => void }) {
-  const { canWrite } = useHere();
+  const { canWrite } = useSessionContext();
   const failed = node.tests.filter((each) => each.outcome === "failed").length;
   return (
     <div className="group flex h-6 items-center gap-2 px-3 text-12">
@@ -139,7 +139,7 @@ function Tick({ outcome, title }: { outcome: "failed" | "passed" | "skipped"; ti
 }
 
 function CaseRow({ test, isStale, run }: { test: Case; isStale: boolean; run: () => void }) {
-  const { openFile, canWrite } = useHere();
+  const { openFile, canWrite } = useSessionContext();
   const [open, setOpen] = useState(false);
   const [icon, tone] = MARK[test.outcome];
   const place = test.file ? `${test.file}${test.line ? `:${test.line}` : ""}` : "";
@@ -168,7 +168,7 @@ function CaseRow({ test, isStale, run }: { test: Case; isStale: boolean; run: ()
 }
 
 function CaseHistory({ test }: { test: Case }) {
-  const { id } = useHere();
+  const { id } = useSessionContext();
   const past = useQuery({ queryKey: ["test-history", id, test.suite, test.name, test.number], queryFn: async () => (await get<Schemas["History"]>(`/sessions/${id}/tests/history?name=${encodeURIComponent(test.name)}&suite=${encodeURIComponent(test.suite)}&limit=10`)).items });
   return (
     <div className="mb-1 ml-5 flex items-center gap-2 text-12 text-t2">

@@ -1,6 +1,6 @@
 // The smallest useful difference of two texts, as replacements. Yjs merges by characters, so a replacement that covers
 // more than was changed would take text of others with it.
-import { commonLines } from "../../../shared/longest_common_lines";
+import { commonLines } from "../../../shared/common_line_pairs";
 export type Replacement = { from: number; to: number; insert: string };
 
 const MAX_COMPARED = 2_000_000; // lines of one part times lines of the other; beyond it the part is replaced as a whole

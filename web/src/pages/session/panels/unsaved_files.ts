@@ -7,8 +7,8 @@ const MAX_CHARS_AT_ONCE = 200_000; // a copy of a longer text would be felt at e
 const BEAT_MS = 2000;
 const STALE_MS = 6000;
 
-export type KeptFile = { epoch: string; base: string; text: string; updates: Uint8Array[] };
-export type KeptRecord = KeptFile & { file: string; page: string; aliveMs: number };
+export type UnsavedFile = { epoch: string; base: string; text: string; updates: Uint8Array[] };
+export type UnsavedRecord = UnsavedFile & { file: string; page: string; aliveMs: number };
 
 const page = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 let opening: Promise<IDBDatabase> | undefined;
@@ -24,11 +24,11 @@ function database(): Promise<IDBDatabase> {
 }
 
 /** What pages that are gone have left of a file. `again` is called later if a page may still be alive. */
-export async function takeOver(file: string, again: () => void): Promise<KeptRecord[]> {
+export async function takeOver(file: string, again: () => void): Promise<UnsavedRecord[]> {
   const store = (await database()).transaction(STORE, "readwrite").objectStore(STORE);
   return new Promise((resolve, reject) => {
-    const request = store.getAll(IDBKeyRange.bound([file], [file, []])) as IDBRequest<KeptRecord[]>;
-    request.onerror = () => reject(request.error ?? new Error("Kept text cannot be read."));
+    const request = store.getAll(IDBKeyRange.bound([file], [file, []])) as IDBRequest<UnsavedRecord[]>;
+    request.onerror = () => reject(request.error ?? new Error("Unsaved text cannot be read."));
     request.onsuccess = () => {
       const others = request.result.filter((each) => each.page !== page);
       const left = others.filter((each) => Date.now() - each.aliveMs > STALE_MS);
@@ -41,7 +41,7 @@ export async function takeOver(file: string, again: () => void): Promise<KeptRec
 
 /** The record of this page for one file. */
 export class FileKeeper {
-  private make: (() => KeptFile) | null = null;
+  private make: (() => UnsavedFile) | null = null;
   private isDirty = false; // since the last write began
   private writes = 0; // that have not ended
   private chars = 0; // of the last record
@@ -53,12 +53,12 @@ export class FileKeeper {
     window.addEventListener("pagehide", this.leave);
   }
 
-  replaces(records: KeptRecord[]): void {
+  replaces(records: UnsavedRecord[]): void {
     this.stored.push(...records.map((each) => each.page));
   }
 
   /** Write the record. `atOnce` is for text that only this page has: a browser may be killed after any key. */
-  keep(make: () => KeptFile, atOnce: boolean): void {
+  keep(make: () => UnsavedFile, atOnce: boolean): void {
     this.make = make;
     this.isDirty = true;
     if (atOnce && this.chars <= MAX_CHARS_AT_ONCE) this.write(Date.now()); // beside writes before it: they keep their order
@@ -89,7 +89,7 @@ export class FileKeeper {
 
   private write(aliveMs: number): void {
     if (!this.make) return;
-    const record: KeptRecord = { ...this.make(), file: this.file, page, aliveMs };
+    const record: UnsavedRecord = { ...this.make(), file: this.file, page, aliveMs };
     this.chars = record.text.length;
     this.isDirty = false;
     this.writes += 1;

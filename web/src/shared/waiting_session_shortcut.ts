@@ -11,7 +11,7 @@ const SHOWN_MS = 3000;
 export function useNeedsMe(): string {
   const [, go] = useLocation();
   const queries = useQueryClient();
-  const [said, say] = useState("");
+  const [message, say] = useState("");
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     function onKey(event: KeyboardEvent) {
@@ -31,5 +31,5 @@ export function useNeedsMe(): string {
       window.removeEventListener("keydown", onKey);
     };
   }, [go, queries]);
-  return said;
+  return message;
 }
