@@ -1,4 +1,4 @@
-"""The log of Hutch itself: one line per event.
+"""Logging of Hutch itself: one line per event.
 
 The lines are JSON for machines, or plain text for people at a terminal. Every line has the
 time, the level, the event and a trace id, so that one request can be followed

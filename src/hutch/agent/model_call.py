@@ -1,4 +1,4 @@
-"""One reply of a model, as it goes into the log: no lone surrogates, no secrets, plain JSON."""
+"""Asks a model for one reply, and makes the event of it: no lone surrogates, no secrets, plain JSON."""
 
 import time
 from collections.abc import Callable

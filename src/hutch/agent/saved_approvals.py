@@ -1,4 +1,4 @@
-"""Permanent approvals: they hold in all repositories of a user until the user withdraws them."""
+"""Saved, permanent approvals: they hold in all repositories of a user until the user withdraws them."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The interface to sessions that commands use, on a server or in this process.
+"""The client of sessions that commands use: for those of a server, or of this process.
 
 Both return the same JSON as the API, so code that shows a session does not depend on its location.
 """

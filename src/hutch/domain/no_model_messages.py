@@ -1,4 +1,4 @@
-"""The offline script, which replies where no model is connected; a run with it is not a success.
+"""Messages for runs without a model. The offline script replies to these, and such a run is not a success.
 
 The script does not know its reader, so it names no option. These messages name the option
 or field of each kind of caller.

@@ -1,4 +1,4 @@
-"""Comments on changes, and the check whether their runs were undone."""
+"""The state of the reviews of changes: verdicts, unresolved comments, and whether their runs were undone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

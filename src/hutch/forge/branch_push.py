@@ -1,4 +1,4 @@
-"""Branches of a repository, on another machine or, through a jail, on this one.
+"""Pushes work to a branch of a repository, on another machine or, through a jail, on this one.
 
 Pushing the same work again changes nothing.
 """

@@ -1,4 +1,4 @@
-"""A jail: bubblewrap around a warden, and the commands that run inside.
+"""Opens a jail: starts bubblewrap with a warden in it, and ends everything inside when it is closed.
 
 `open_jail` owns everything: leaving the block kills all processes inside. When a caller
 is cancelled while a jail opens, the jail is opened completely and then closed, so that

@@ -1,4 +1,4 @@
-"""The authors at work in a session, and their times: commands, jobs, terminals, tests of the agent.
+"""Which authors were at work in a session, and when: by commands, jobs, terminals, tests of the agent.
 
 The kernel stamps each change of a file with its time (ctime), which no process in a jail can set. So the
 authors of a change are those who were at work at that time. Times are of the clock of these stamps.

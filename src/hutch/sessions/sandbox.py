@@ -1,4 +1,4 @@
-"""Where the commands of a session run while it is open."""
+"""The sandbox of an open session: its workspace, its jail and the shells in that jail."""
 
 from dataclasses import dataclass
 

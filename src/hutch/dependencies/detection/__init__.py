@@ -1,0 +1,1 @@
+"""Detects how to install the dependencies of a repository, from its files."""

@@ -1,0 +1,1 @@
+"""Layers: installed dependencies as directories that sessions share."""

@@ -1,0 +1,1 @@
+"""Files that several people edit at once, in editors of the browser."""
