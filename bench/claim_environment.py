@@ -49,7 +49,7 @@ def add_packages(index: Path) -> str:
     return "".join(f"package{number}==1.0\n" for number in range(PACKAGES))
 
 
-class Bench:
+class EnvironmentSetup:
     """A repository whose set-up installs 300 MB of packages from an index on this machine."""
 
     def __init__(self, place: Path, host: str, requirements: str) -> None:
@@ -102,29 +102,29 @@ class Bench:
             mount.close()
 
 
-async def figures(bench: Bench) -> dict[str, float]:
+async def figures(setup: EnvironmentSetup) -> dict[str, float]:
     inside, outside = [], []
     for number in range(BUILDS):
-        record = await prepare(bench.home, f"build{number}", bench.source, git=GIT)
+        record = await prepare(setup.home, f"build{number}", setup.source, git=GIT)
         os.sync()
         began = time.perf_counter()
-        assert isinstance(await bench.environments(number).build("usr_1", record), Layer)
+        assert isinstance(await setup.environments(number).build("usr_1", record), Layer)
         inside.append(time.perf_counter() - began)
         os.sync()
         began = time.perf_counter()
-        await asyncio.to_thread(bench.install_outside, number)
+        await asyncio.to_thread(setup.install_outside, number)
         outside.append(time.perf_counter() - began)
     found = {"inside": min(inside) * 1000, "outside": min(outside) * 1000}
     took: dict[str, list[float]] = {"plain": [], "layered": []}
     for number in range(ROUNDS):  # in turn, so that other load and the end of the last one affect both alike
         for name, times in sorted(took.items(), reverse=bool(number % 2)):
-            times.append(await bench.ready_ms(f"{name}{number}", has_layer=name == "layered"))
+            times.append(await setup.ready_ms(f"{name}{number}", has_layer=name == "layered"))
     found |= {name: statistics.median(times) for name, times in took.items()}
-    before = _used(bench.home.workspaces)
+    before = _used(setup.home.workspaces)
     for number in range(SESSIONS):
-        await bench.ready_ms(f"many{number}", has_layer=True)
-    grown = _used(bench.home.workspaces) - before
-    layer = _used(bench.home.layer(Record.read(bench.home.workspace("many0")).layers[0]))
+        await setup.ready_ms(f"many{number}", has_layer=True)
+    grown = _used(setup.home.workspaces) - before
+    layer = _used(setup.home.layer(Record.read(setup.home.workspace("many0")).layers[0]))
     return {**found, "grown": grown / MIB, "copies": SESSIONS * layer / MIB, "layer": layer / MIB}
 
 
@@ -138,7 +138,7 @@ def measure() -> Iterator[Row]:
     try:
         requirements = add_packages(place / "index")
         with serving(place / "index") as host:
-            found = asyncio.run(figures(Bench(place, host, requirements)))
+            found = asyncio.run(figures(EnvironmentSetup(place, host, requirements)))
     finally:
         discard(place)
     later = found["layered"] - found["plain"]

@@ -71,14 +71,14 @@ async def _compile_statements() -> None:
     tempfile.tempdir = None  # a child finds its own
 
 
-def _serve(door: socket.socket) -> dict[str, Any] | None:
+def _serve(listener: socket.socket) -> dict[str, Any] | None:
     """Fork for each request and report each end. Returns in a child with its request; at the end, None."""
     running: dict[int, tuple[int, int]] = {}  # by its descriptor: its pid, and where to report its end
     poll = select.poll()
-    poll.register(door, select.POLLIN)
+    poll.register(listener, select.POLLIN)
     while True:
         for ready, _ in poll.poll():
-            if ready != door.fileno():
+            if ready != listener.fileno():
                 pid, report = running.pop(ready)
                 poll.unregister(ready)
                 os.close(ready)
@@ -86,7 +86,7 @@ def _serve(door: socket.socket) -> dict[str, Any] | None:
                     os.write(report, os.waitpid(pid, 0)[1].to_bytes(4, "little"))
                 os.close(report)
                 continue
-            asked, descriptors, _, _ = socket.recv_fds(door, 1 << 20, 4)
+            asked, descriptors, _, _ = socket.recv_fds(listener, 1 << 20, 4)
             if not asked:
                 return None
             *standard, report = descriptors
@@ -95,7 +95,7 @@ def _serve(door: socket.socket) -> dict[str, Any] | None:
                     os.close(each)
                     os.close(other)
                 os.close(report)
-                door.close()
+                listener.close()
                 return _become(json.loads(asked), standard)
             running[at := os.pidfd_open(pid)] = (pid, report)
             poll.register(at, select.POLLIN)
@@ -141,12 +141,12 @@ def _leave() -> None:
         os._exit(_exit_code)
 
 
-def _main(hutch: str, door: int) -> None:
+def _main(hutch: str, listener: int) -> None:
     global _exit_code
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ends with the test run, when the socket is closed
     atexit.register(_leave)  # before anything is loaded: exit functions are called in reverse order
     _load()
-    asked = _serve(socket.socket(fileno=door))
+    asked = _serve(socket.socket(fileno=listener))
     if asked is None:
         return
     command, *words = asked["words"]

@@ -124,7 +124,7 @@ UNSHOWN = {"git -c alias.z=push z", "git submodule foreach 'git push'"}  # the g
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Path:
+def place(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     (tmp_path / "push").touch()
     git = tmp_path / "bin" / "git"
@@ -133,29 +133,35 @@ def bench(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ran(command: str, bench: Path) -> str:
+def ran(command: str, place: Path) -> str:
     """How git was called when bash was given a command."""
-    env = {**os.environ, "PATH": f"{bench}/bin:{os.environ['PATH']}", "HOME": str(bench), "TERM": "xterm"}
+    env = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}", "HOME": str(place), "TERM": "xterm"}
     try:
         subprocess.run(
-            ["bash"], input=command.encode(), cwd=bench, env=env, capture_output=True, timeout=20, check=False
+            ["bash"],
+            input=command.encode(),
+            cwd=place,
+            env=env,
+            capture_output=True,
+            timeout=20,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         pytest.fail(f"bash does not come back from {command!r}")
-    return (bench / "ran").read_text() if (bench / "ran").exists() else ""
+    return (place / "ran").read_text() if (place / "ran").exists() else ""
 
 
 @pytest.mark.parametrize("command", NOTATIONS, ids=lambda command: command[:40])
-def test_a_rule_sees_a_command_in_every_form_or_asks(command: str, bench: Path) -> None:
+def test_a_rule_sees_a_command_in_every_form_or_asks(command: str, place: Path) -> None:
     assert RULES.decide("bash", command=command).action in ("ask", "deny")
     if command not in UNSHOWN:
-        assert "push" in ran(command, bench)
+        assert "push" in ran(command, place)
 
 
 @pytest.mark.parametrize("command", PROGRAMS)
-def test_the_inner_workings_of_a_program_are_not_seen(command: str, bench: Path) -> None:
+def test_the_inner_workings_of_a_program_are_not_seen(command: str, place: Path) -> None:
     assert RULES.decide("bash", command=command).action == "allow"
-    assert "push" in ran(command, bench)
+    assert "push" in ran(command, place)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class Bomb:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An attack that also needs the host to act: a function of the bench."""
+    """An attack that also needs the host to act: a function of the setup."""
 
     name: str
     guard: str

@@ -436,15 +436,15 @@ for _ in range(3000):
 ]  # fmt: skip
 
 
-async def attack_in(bench, jail, program: str, **options):
+async def attack_in(setup, jail, program: str, **options):
     """Run an attack's program in a jail, and return all that is known about it."""
-    env = {"HOST": json.dumps(bench.host(await bench.uid(jail)))}
+    env = {"HOST": json.dumps(setup.host(await setup.uid(jail)))}
     return await jail.run(deadly(program), env=env, **options)
 
 
 @scene("descriptors", "keep thousands of terminals, of which all jails together have some 3,000",
        control="another jail can open a terminal before, and must be able to after", serial=True)  # fmt: skip
-async def terminal_pool(bench) -> None:
+async def terminal_pool(setup) -> None:
     program = """
 kept = []
 try:
@@ -453,7 +453,7 @@ except OSError: pass
 sys.stdout.write("%d\\n" % len(kept)); sys.stdout.flush()
 time.sleep(2 * LONG)
 """
-    async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
+    async with setup.jail(replace(SMALL, open_files=4096)) as greedy, setup.jail() as other:
         before = await other.spawn(["true"], terminal=Size())
         await before.wait()
         before.close()
@@ -472,7 +472,7 @@ time.sleep(2 * LONG)
         assert process.stdout is not None
         assert b"hello" in await process.stdout.read()
         process.close()
-        bench.notes.append(f"terminal-pool: one jail could take {got}")
+        setup.notes.append(f"terminal-pool: one jail could take {got}")
 
 
 async def patiently(spawn: Callable[[], Awaitable[Command]]) -> Command:
@@ -490,7 +490,7 @@ async def patiently(spawn: Callable[[], Awaitable[Command]]) -> Command:
 @scene("descriptors", "keep descriptors in flight in sockets: the kernel counts them by user, and then "
        "refuses those of the gateway",
        control="a plain process of the user in the same state is refused", serial=True)  # fmt: skip
-async def descriptors_in_flight(bench) -> None:
+async def descriptors_in_flight(setup) -> None:
     program = """
 import array
 null, kept, sent = os.open("/dev/null", os.O_RDONLY), [], 0
@@ -507,12 +507,12 @@ sys.stdout.write(" %d\\n" % sent); sys.stdout.flush()
 time.sleep(2 * LONG)
 """
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
-        uid = await bench.uid(greedy)
+    async with setup.jail(replace(SMALL, open_files=4096)) as greedy, setup.jail() as other:
+        uid = await setup.uid(greedy)
         running = await greedy.spawn(deadly(program))
         assert running.stdout is not None
         sent = (await running.stdout.read()).decode().strip()
-        refused = await asyncio.to_thread(bench.plainly, [*PYTHON, PASS_ONE], uid)
+        refused = await asyncio.to_thread(setup.plainly, [*PYTHON, PASS_ONE], uid)
         assert refused == b"ETOOMANYREFS\n", refused
         try:
             done = await other.run(["echo", "alive"])
@@ -526,20 +526,20 @@ time.sleep(2 * LONG)
             with contextlib.suppress(HutchError):
                 await running.kill()
             running.close()
-        bench.notes.append(f"descriptors-in-flight: {sent}")
+        setup.notes.append(f"descriptors-in-flight: {sent}")
 
 
 @scene("output", "print without end", control="with enough space, all is retained")
-async def output_flood(bench) -> None:
+async def output_flood(setup) -> None:
     limits = replace(SMALL, output_bytes=1 * MIB, output_file_bytes=4 * MIB)
     before = resident()
-    async with bench.jail(limits) as jail, bench.watched("output-flood"):
+    async with setup.jail(limits) as jail, setup.watched("output-flood"):
         done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=3 * TIMEOUT_S)
         assert (done.exit_code, done.truncated) == (0, True)
         assert len(done.stdout) <= 1 * MIB + 100
         assert done.output_path is not None and done.output_path.stat().st_size <= 4 * MIB
     assert resident() - before < 32 * MIB
-    async with bench.jail(replace(limits, output_bytes=8 * MIB)) as jail:
+    async with setup.jail(replace(limits, output_bytes=8 * MIB)) as jail:
         assert len((await jail.run(["head", "-c", str(4 * MIB), "/dev/zero"])).stdout) == 4 * MIB
 
 
@@ -548,8 +548,8 @@ async def output_flood(bench) -> None:
     "print for ever, on both streams, until the timeout",
     control="the retained part is correct",
 )
-async def output_for_ever(bench) -> None:
-    async with bench.jail() as jail, bench.watched("output-for-ever"):
+async def output_for_ever(setup) -> None:
+    async with setup.jail() as jail, setup.watched("output-for-ever"):
         for timeout_s in (1, 5, 25, 125):  # a busy machine needs longer to print too much
             done = await jail.run(["sh", "-c", "yes 1 & yes 2 >&2"], timeout_s=timeout_s)
             if done.truncated:
@@ -560,10 +560,10 @@ async def output_for_ever(bench) -> None:
 
 @scene("output", "print a line that never ends, one byte at a time",
        control="the retained bytes are those printed")  # fmt: skip
-async def endless_line(bench) -> None:
+async def endless_line(setup) -> None:
     before = resident()
     code = "import os\nfor _ in range(400000): os.write(1, b'ab')"
-    async with bench.jail() as jail, bench.watched("endless-line"):
+    async with setup.jail() as jail, setup.watched("endless-line"):
         done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=3 * TIMEOUT_S)
         assert done.exit_code == 0 and done.stdout == b"ab" * 400_000
     assert resident() - before < 64 * MIB
@@ -571,16 +571,16 @@ async def endless_line(bench) -> None:
 
 @scene("output", "print terminal escapes, NULs and broken UTF-8 to confuse readers",
        control="they are returned exactly as they were sent")  # fmt: skip
-async def escapes(bench) -> None:
+async def escapes(setup) -> None:
     nasty = bytes(range(256)) + b"\x1b]0;title\x07\x1b[2J\x1b[6n\x9b31m\xff\xfe\xc0\x80\r\n\x00"
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         done = await jail.run(["cat"], stdin=nasty)
         assert (done.stdout, done.stderr, done.exit_code) == (nasty, b"", 0)
 
 
 @scene("output", "switch the pipes to the host to blocking, resize them, read from them",
        control="the loop continues and the result is returned")  # fmt: skip
-async def pipe_games(bench) -> None:
+async def pipe_games(setup) -> None:
     code = (
         "import os,fcntl,time\n"
         "for fd in (0,1,2):\n"
@@ -593,14 +593,14 @@ async def pipe_games(bench) -> None:
         "  except OSError: pass\n"
         "os.write(1,b'x'*200000); time.sleep(0.3); os.write(1,b'end')\n"
     )
-    async with bench.jail() as jail, bench.watched("pipe-games"):
+    async with setup.jail() as jail, setup.watched("pipe-games"):
         done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=TIMEOUT_S)
         assert done.stdout.endswith(b"end") and done.exit_code == 0
 
 
 @scene("cpu", "keep every processor busy", control="none: only that it runs until it is killed is checked")
-async def cpu_hog(bench) -> None:
-    async with bench.jail() as jail, bench.watched("cpu-hog") as busy:
+async def cpu_hog(setup) -> None:
+    async with setup.jail() as jail, setup.watched("cpu-hog") as busy:
         spin = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"
         spinning = await jail.spawn(["sh", "-c", spin])
         await until(lambda: spinning.has_started)
@@ -611,7 +611,7 @@ async def cpu_hog(bench) -> None:
 
 
 @scene("cpu", "use more than the processors it was assigned", control="without that limit it uses them")
-async def cpu_share(bench) -> None:
+async def cpu_share(setup) -> None:
     code = (
         "import os,time\nend=time.time()+1.2\n"
         "pids=[os.fork() for _ in range(2)]\n"
@@ -622,48 +622,48 @@ async def cpu_share(bench) -> None:
     for cpus in (0.3, None):
         if not can_limit_cpus():
             return  # a jail with `cpus` does not open without a cgroup
-        async with bench.jail(replace(SMALL, cpus=cpus)) as jail:
+        async with setup.jail(replace(SMALL, cpus=cpus)) as jail:
             done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=TIMEOUT_S)
             used[cpus] = float(done.stdout)
     if used[None] < 0.8:
-        bench.notes.append(f"cpu-share: the machine is too busy for the control, {used[None]:.2f} s of 1.2 s")
+        setup.notes.append(f"cpu-share: the machine is too busy for the control, {used[None]:.2f} s of 1.2 s")
     assert used[0.3] < 0.75, f"cpus=0.3 let {used[0.3]:.2f} s of work through in 1.2 s"
 
 
 @scene("cpu", "burn processor time past cpu_time_s", control="without that limit it continues")
-async def cpu_time(bench) -> None:
-    async with bench.jail(replace(SMALL, cpu_time_s=1)) as jail:
+async def cpu_time(setup) -> None:
+    async with setup.jail(replace(SMALL, cpu_time_s=1)) as jail:
         done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=3 * TIMEOUT_S)
         assert not done.timed_out and done.limit_hit and done.limit_hit.limit == "cpu_time_s", done
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         assert (await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=1.5)).timed_out
 
 
 @scene("cpu", "burn processor time past cpu_time_s in many short processes that nobody waits for",
        control="without that limit it continues")  # fmt: skip
-async def cpu_time_of_short_processes(bench) -> None:
+async def cpu_time_of_short_processes(setup) -> None:
     code = (
         "import os,signal,time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
         "while True:\n  if os.fork()==0:\n    end=time.process_time()+0.005\n"
         "    while time.process_time()<end: pass\n    os._exit(0)\n  time.sleep(0.005)"
     )
-    async with bench.jail(replace(SMALL, cpu_time_s=1)) as jail:
+    async with setup.jail(replace(SMALL, cpu_time_s=1)) as jail:
         done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=3 * TIMEOUT_S)
         assert not done.timed_out and done.limit_hit and done.limit_hit.limit == "cpu_time_s", done
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         assert (await jail.run(["/usr/bin/python3", "-c", code], timeout_s=3)).timed_out
 
 
 @scene("processes", "use all processes that a jail may have, so that another jail cannot start any",
        control="the attacking jail itself cannot start any more")  # fmt: skip
-async def pids_of_others(bench) -> None:
+async def pids_of_others(setup) -> None:
     greedy_limits = replace(SMALL, processes=30)
     code = (
         "import os,time\n"
         "try:\n  while True:\n    if os.fork()==0: time.sleep(500); os._exit(0)\n"
         "except OSError: print('full', flush=True)\ntime.sleep(500)"
     )
-    async with bench.jail(greedy_limits) as greedy, bench.jail() as other, bench.watched("pids-of-others"):
+    async with setup.jail(greedy_limits) as greedy, setup.jail() as other, setup.watched("pids-of-others"):
         running = await greedy.spawn(["/usr/bin/python3", "-c", code])
         assert running.stdout is not None and await running.stdout.read() == b"full\n"
         assert (await other.run(["sh", "-c", "true & true & true & wait; echo ok"])).stdout == b"ok\n"
@@ -677,7 +677,7 @@ async def pids_of_others(bench) -> None:
 
 @scene("memory", "500 processes that each take more, under the default limits (heavy)",
        control="the watcher or the kernel must report memory_bytes", soak=True)  # fmt: skip
-async def memory_storm(bench) -> None:
+async def memory_storm(setup) -> None:
     program = """
 for _ in range(400):
     if os.fork() == 0:
@@ -691,11 +691,11 @@ try:
 except ChildProcessError: pass
 """
     async with (
-        bench.jail(replace(SMALL, processes=512, memory_bytes=512 * MIB)) as jail,
-        bench.watched("storm"),
+        setup.jail(replace(SMALL, processes=512, memory_bytes=512 * MIB)) as jail,
+        setup.watched("storm"),
     ):
         most = 0
-        task = asyncio.create_task(attack_in(bench, jail, program, timeout_s=20))
+        task = asyncio.create_task(attack_in(setup, jail, program, timeout_s=20))
         while not task.done():
             most = max(most, await asyncio.to_thread(held_by, jail._launched.process.pid))
             await asyncio.sleep(0.05)
@@ -710,9 +710,9 @@ except ChildProcessError: pass
     control="one jail without a bomb answers meanwhile",
     soak=True,
 )
-async def many_bombs(bench) -> None:
-    async with contextlib.AsyncExitStack() as stack, bench.watched("many-bombs") as busy:
-        jails = [await stack.enter_async_context(bench.jail()) for _ in range(20)]
+async def many_bombs(setup) -> None:
+    async with contextlib.AsyncExitStack() as stack, setup.watched("many-bombs") as busy:
+        jails = [await stack.enter_async_context(setup.jail()) for _ in range(20)]
         code = (
             "import os,time\nend=time.time()+4\nwhile time.time()<end:\n  try: os.fork()\n  except OSError: 0"
         )
@@ -726,8 +726,8 @@ async def many_bombs(bench) -> None:
     control="each round has processes running before the kill",
     soak=True,
 )
-async def daemon_rounds(bench) -> None:
-    async with bench.jail() as jail:
+async def daemon_rounds(setup) -> None:
+    async with setup.jail() as jail:
         for number in range(100):
             mark, script = marker(), list(DAEMONS.values())[number % len(DAEMONS)]
             process = await jail.spawn(["sh", "-c", script.format(mark=mark)])

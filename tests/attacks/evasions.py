@@ -130,30 +130,30 @@ os.waitpid(pid, 0)
     "swap a directory for a link to another, while a jail is opened on it",
     control="the same path, resolved twice by the host, leads outside",
 )
-async def swapped_workspace(bench) -> None:
-    place, outside = (bench.directory(kind, uid=bench.owner) for kind in ("swapped", "outside"))
-    (outside / "secret").write_text(bench.token)
+async def swapped_workspace(setup) -> None:
+    place, outside = (setup.directory(kind, uid=setup.owner) for kind in ("swapped", "outside"))
+    (outside / "secret").write_text(setup.token)
     inside, refused = place / "sub", 0
-    async with bench.jail_on(place) as jail:
+    async with setup.jail_on(place) as jail:
         await jail.run(["sh", "-c", f"mkdir sub; ln -s {outside} link"])
         swapping = await jail.spawn([*PYTHON, SWAP])
         await until(lambda: not inside.is_symlink() and (inside / "secret").exists())
         for _ in range(60):
             try:
-                second = await start_jail(inside, bench.policy())
+                second = await start_jail(inside, setup.policy())
             except HutchError:
                 refused += 1
                 continue
             try:
                 if second._directory == inside:  # else its path was resolved while it was a link
                     done = await second.run(["cat", "secret"])
-                    assert bench.token.encode() not in done.stdout, "it is open on the other directory"
+                    assert setup.token.encode() not in done.stdout, "it is open on the other directory"
             finally:
                 await second.close()
         await swapping.kill()
         swapping.close()
-    assert (outside / "secret").read_text() == bench.token
-    bench.notes.append(f"swapped-workspace: refused {refused} times of 60")
+    assert (outside / "secret").read_text() == setup.token
+    setup.notes.append(f"swapped-workspace: refused {refused} times of 60")
 
 
 @scene(
@@ -161,9 +161,9 @@ async def swapped_workspace(bench) -> None:
     "have so many mappings that reading their list takes seconds",
     control="the same with mappings raised",
 )
-async def mappings(bench) -> None:
+async def mappings(setup) -> None:
     limits = replace(SMALL, memory_bytes=256 * MIB, mappings=50_000, workspace_growth_bytes=8 * MIB)
-    async with bench.jail(limits, owner=bench.owner) as jail, bench.watched("mappings"):
+    async with setup.jail(limits, owner=setup.owner) as jail, setup.watched("mappings"):
         mark = jail.mark()
         running = await jail.spawn([*PYTHON, MANY_MAPPINGS])
         if (
@@ -180,7 +180,7 @@ async def mappings(bench) -> None:
         await running.wait()
         running.close()
         assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
-    async with bench.jail(replace(limits, mappings=10**9), owner=bench.owner) as jail:
+    async with setup.jail(replace(limits, mappings=10**9), owner=setup.owner) as jail:
         mark = jail.mark()
         running = await jail.spawn([*PYTHON, MANY_MAPPINGS])
         assert await running.stdout.read() == b"there\n"
@@ -195,12 +195,12 @@ async def mappings(bench) -> None:
     "repeatedly write a little more than allowed, before the host has seen it",
     control="the same with workspace_growth_bytes raised",
 )
-async def disk_creep(bench) -> None:
+async def disk_creep(setup) -> None:
     script = "head -c 24M /dev/urandom > $0; while [ ! -e limit-seen ]; do sleep 0.01; done"
     left = {}
     for most in (8 * MIB, 64 * GIB):
-        place = bench.directory("creep", uid=bench.owner)
-        async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=most)) as jail:
+        place = setup.directory("creep", uid=setup.owner)
+        async with setup.jail_on(place, replace(SMALL, workspace_growth_bytes=most)) as jail:
             if most > GIB:
                 (place / "limit-seen").touch()
             with contextlib.suppress(LimitReached):
@@ -216,12 +216,12 @@ async def disk_creep(bench) -> None:
     "make a result name a limit that was not hit: exit as if by its signal",
     control="the signal itself names the limit",
 )
-async def forged_limit(bench) -> None:
-    async with bench.jail() as jail:
+async def forged_limit(setup) -> None:
+    async with setup.jail() as jail:
         for number in (24, 25):  # SIGXCPU, SIGXFSZ
             done = await jail.run(["sh", "-c", f"exit {128 + number}"])
             assert (done.exit_code, done.limit_hit) == (128 + number, None)
-    async with bench.jail(replace(SMALL, file_bytes=1 * MIB)) as jail:
+    async with setup.jail(replace(SMALL, file_bytes=1 * MIB)) as jail:
         done = await jail.run(["dd", "if=/dev/zero", "of=big", "bs=64k", "count=64"])
         assert done.limit_hit and done.limit_hit.limit == "file_bytes", done
 
@@ -231,15 +231,15 @@ async def forged_limit(bench) -> None:
     "write to a file outside by a hard link that existed before: not prevented, but reported at the start",
     control="a copy is not reported, and writes to it stay inside",
 )
-async def hard_link_before(bench) -> None:
+async def hard_link_before(setup) -> None:
     for linked in (True, False):
-        place, outside = (bench.directory(kind, uid=bench.owner) for kind in ("linked", "outside"))
+        place, outside = (setup.directory(kind, uid=setup.owner) for kind in ("linked", "outside"))
         (outside / "file").write_text("as it was\n")
         (outside / "file").chmod(0o666)
         os.link(outside / "file", place / "file") if linked else shutil.copy(outside / "file", place)
-        if bench.is_root:
-            os.chown(place / "file", bench.owner, bench.owner)
-        async with bench.jail_on(place) as jail:
+        if setup.is_root:
+            os.chown(place / "file", setup.owner, setup.owner)
+        async with setup.jail_on(place) as jail:
             assert await jail.linked_outside() == linked
             await jail.run(["sh", "-c", "echo changed > file"])
         assert (outside / "file").read_text() == ("changed\n" if linked else "as it was\n")

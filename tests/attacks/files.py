@@ -150,7 +150,7 @@ if os.listdir("/run") == ["hutch"]:
         name="unix-socket-path",
         guard="mounts",
         text="connect to the gateway's unix socket by its path",
-        program='socket.socket(socket.AF_UNIX).connect(HOST["world"] + "/gateway/door")',
+        program='socket.socket(socket.AF_UNIX).connect(HOST["world"] + "/gateway/socket")',
         held=NOWHERE,
         off=NO_JAIL,
     ),
@@ -625,21 +625,21 @@ call("open_by_handle_at", os.open(".", os.O_RDONLY), handle, os.O_RDONLY)
     "files made in the workspace belong to its owner on the host, whatever the jail's uid",
     control="a file made at the jail's uid without the idmapped mount belongs to the jail",
 )
-async def idmapped_owner(bench) -> None:
-    place = bench.directory("owned", uid=bench.owner)
-    async with bench.jail_on(place) as jail:
+async def idmapped_owner(setup) -> None:
+    place = setup.directory("owned", uid=setup.owner)
+    async with setup.jail_on(place) as jail:
         made = await jail.run(
             ["sh", "-c", "echo x >file; mkdir d; ln -s file link; mkfifo fifo; stat -c %u file"]
         )
-        inside, uid = int(made.stdout), await bench.uid(jail)
+        inside, uid = int(made.stdout), await setup.uid(jail)
     assert inside == uid
     owners = {path.name: path.lstat().st_uid for path in place.iterdir()}
     assert set(owners) == {"file", "d", "link", "fifo"}
     assert set(owners.values()) == {place.stat().st_uid}
-    if bench.is_root:
+    if setup.is_root:
         assert place.stat().st_uid != uid
-        plain = bench.directory("plain", uid=uid)
-        await asyncio.to_thread(bench.plainly, ["touch", str(plain / "file")], uid)
+        plain = setup.directory("plain", uid=uid)
+        await asyncio.to_thread(setup.plainly, ["touch", str(plain / "file")], uid)
         assert (plain / "file").stat().st_uid == uid
 
 
@@ -648,15 +648,15 @@ async def idmapped_owner(bench) -> None:
     "in a workspace owned by root, change files of other users, or leave a set-user-ID root file",
     control="root itself can do both in the same directory",
 )
-async def workspace_of_root(bench) -> None:
-    place = bench.directory("of-root", uid=0 if bench.is_root else None)
+async def workspace_of_root(setup) -> None:
+    place = setup.directory("of-root", uid=0 if setup.is_root else None)
     other = place / "other"
     other.write_text("as it was")
-    if bench.is_root:
+    if setup.is_root:
         os.chown(other, 61_235, 61_235)
-    other.chmod(0o600 if bench.is_root else 0o400)
+    other.chmod(0o600 if setup.is_root else 0o400)
     script = "cat other; echo changed >other; cp /bin/true trap; chmod 4755 trap; chmod u+s trap; ls -ln trap"
-    async with bench.jail_on(place) as jail:
+    async with setup.jail_on(place) as jail:
         done = await jail.run(["sh", "-c", script])
     assert other.read_text() == "as it was", done
     assert not (place / "trap").stat().st_mode & (stat.S_ISUID | stat.S_ISGID), done
@@ -671,18 +671,18 @@ async def workspace_of_root(bench) -> None:
     "gain privileges from a set-user-ID program that was in the workspace before",
     control="the same program, run without a jail by the same user, grants them (as root)",
 )
-async def setuid_in_workspace(bench) -> None:
-    place = bench.directory("with-setuid", uid=bench.owner)
+async def setuid_in_workspace(setup) -> None:
+    place = setup.directory("with-setuid", uid=setup.owner)
     program = place / "id"
     shutil.copyfile("/usr/bin/id", program)
-    if bench.is_root:
+    if setup.is_root:
         os.chown(program, 61_235, 61_235)
     program.chmod(0o4755)
-    async with bench.jail_on(place) as jail:
-        uid = await bench.uid(jail)
+    async with setup.jail_on(place) as jail:
+        uid = await setup.uid(jail)
         assert int((await jail.run(["./id", "-u"])).stdout) == uid
-    if bench.is_root:
-        assert int(await asyncio.to_thread(bench.plainly, [str(program), "-u"], uid)) == 61_235
+    if setup.is_root:
+        assert int(await asyncio.to_thread(setup.plainly, [str(program), "-u"], uid)) == 61_235
 
 
 @scene(
@@ -690,11 +690,11 @@ async def setuid_in_workspace(bench) -> None:
     "change the workspace of a jail that may not write",
     control="a jail that may write changes it",
 )
-async def readonly_workspace(bench) -> None:
-    place = bench.directory("readonly", uid=bench.owner)
+async def readonly_workspace(setup) -> None:
+    place = setup.directory("readonly", uid=setup.owner)
     script = "echo x >new; mkdir d; chmod 700 .; touch ."
     for writable in (False, True):
-        async with bench.jail_on(place, writable=writable) as jail:
+        async with setup.jail_on(place, writable=writable) as jail:
             await jail.run(["sh", "-c", script])
         assert [path.name for path in sorted(place.iterdir())] == (["d", "new"] if writable else [])
 
@@ -704,14 +704,14 @@ async def readonly_workspace(bench) -> None:
     "stop the host's measurement with FIFOs, sockets, link loops and hidden directories in the workspace",
     control="opening such a FIFO normally blocks",
 )
-async def traps_in_workspace(bench) -> None:
+async def traps_in_workspace(setup) -> None:
     script = (
         "mkfifo fifo; ln -s . loop; ln -s /dev/zero zero; ln -s /proc/self/root root; mkdir -m 0 hidden; "
         "python3 -c \"import socket; socket.socket(1).bind('sock')\"; mknod white c 0 0; "
         "dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sleep 500"
     )
-    place = bench.directory("traps", uid=bench.owner)
-    async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=1 << 20)) as jail:
+    place = setup.directory("traps", uid=setup.owner)
+    async with setup.jail_on(place, replace(SMALL, workspace_growth_bytes=1 << 20)) as jail:
         done = await jail.run(["sh", "-c", script], timeout_s=TIMEOUT_S)
         assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"

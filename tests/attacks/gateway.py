@@ -48,7 +48,7 @@ class Busy:
     neighbour_s: float = 0.0
 
 
-class Bench:
+class AttackSetup:
     """The host, with targets worth attacking."""
 
     def __init__(self, world: Path, token: str) -> None:
@@ -66,10 +66,10 @@ class Bench:
         self.abstract_listener = socket.socket(socket.AF_UNIX)
         self.abstract_listener.bind("\0" + self.abstract)
         self.abstract_listener.listen()
-        self.door = socket.socket(socket.AF_UNIX)
-        self.door.bind(str(world / "gateway" / "door"))
-        (world / "gateway" / "door").chmod(0o777)
-        self.door.listen()
+        self.unix_listener = socket.socket(socket.AF_UNIX)
+        self.unix_listener.bind(str(world / "gateway" / "socket"))
+        (world / "gateway" / "socket").chmod(0o777)
+        self.unix_listener.listen()
         # A careless host: descriptors that would be inherited by anything started without care.
         self.leaked = os.open(world / "gateway" / "key", os.O_RDONLY)
         os.set_inheritable(self.leaked, True)
@@ -318,7 +318,7 @@ class Bench:
                     raise result
             self.notes.append(
                 f"{name}: loop at most {busy.lag_s * 1000:.0f} ms late, "
-                f"{busy.neighbour_runs} commands next door, the slowest {busy.neighbour_s * 1000:.0f} ms"
+                f"{busy.neighbour_runs} commands of a neighbour, the slowest {busy.neighbour_s * 1000:.0f} ms"
             )
 
     async def _lag(self, busy: Busy) -> None:
@@ -402,19 +402,19 @@ def memory_file(stack: ExitStack, data: bytes) -> int:
     return fd
 
 
-async def perform(bench: Bench, name: str, *, jailed: bool, control: bool) -> dict[str, Any]:
+async def perform(setup: AttackSetup, name: str, *, jailed: bool, control: bool) -> dict[str, Any]:
     attack = ATTACKS[name]
-    bench.notes.clear()
+    setup.notes.clear()
     if isinstance(attack, Scene):
-        await attack.play(bench)
-        return {"notes": list(bench.notes)}
+        await attack.play(setup)
+        return {"notes": list(setup.notes)}
     answer: dict[str, Any] = {}
     if jailed:
-        answer["jailed"] = await (bench.bomb(attack) if isinstance(attack, Bomb) else bench.probe(attack))
+        answer["jailed"] = await (setup.bomb(attack) if isinstance(attack, Bomb) else setup.probe(attack))
     if control:
-        run_control = bench.bomb_control if isinstance(attack, Bomb) else bench.control
+        run_control = setup.bomb_control if isinstance(attack, Bomb) else setup.control
         answer["control"] = await run_control(attack)
-    return answer | {"notes": list(bench.notes)}
+    return answer | {"notes": list(setup.notes)}
 
 
 async def main() -> None:
@@ -425,7 +425,7 @@ async def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    bench = Bench(Path(world), token)
+    setup = AttackSetup(Path(world), token)
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=1 << 20)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
@@ -435,14 +435,14 @@ async def main() -> None:
             try:
                 async with asyncio.timeout(5 * TIMEOUT_S):
                     answer = await perform(
-                        bench, asked["name"], jailed=asked["jailed"], control=asked["control"]
+                        setup, asked["name"], jailed=asked["jailed"], control=asked["control"]
                     )
             except Exception:  # noqa: BLE001 (whatever it is, the test reports it)
                 answer = {"error": traceback.format_exc()}
             answers.write(json.dumps(asked | {"answer": answer}) + "\n")
             answers.flush()
     finally:
-        await bench.close()
+        await setup.close()
 
 
 if __name__ == "__main__":

@@ -259,7 +259,7 @@ PROBES = [replace(probe, terminal=probe.name.startswith("tio")) for probe in PRO
     "make a user namespace without the filter: the kernel's limit is used up",
     control="no --disable-userns",
 )
-async def userns_disabled(bench) -> None:
+async def userns_disabled(setup) -> None:
     probe = next(probe for probe in PROBES if probe.name == "unshare-user")
-    assert await bench.control(replace(probe, off=NO_SECCOMP)) == "HELD ENOSPC"
-    assert await bench.control(probe) == "WON"
+    assert await setup.control(replace(probe, off=NO_SECCOMP)) == "HELD ENOSPC"
+    assert await setup.control(probe) == "WON"

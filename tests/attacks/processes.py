@@ -350,7 +350,7 @@ DAEMONS = {
 }
 
 
-async def left_on_host(bench, script: str, mark: str) -> None:
+async def left_on_host(setup, script: str, mark: str) -> None:
     """The control: on the host, killing the command alone leaves its children."""
     process = await asyncio.create_subprocess_exec("sh", "-c", script, start_new_session=True, stdout=DEVNULL)
     await until(lambda: set(survivors(mark)) - {process.pid})
@@ -366,19 +366,19 @@ async def left_on_host(bench, script: str, mark: str) -> None:
 def _daemon_scenes() -> None:
     for name, script in DAEMONS.items():
 
-        async def timeout(bench, script=script) -> None:
+        async def timeout(setup, script=script) -> None:
             mark = marker()
-            async with bench.jail() as jail:
+            async with setup.jail() as jail:
                 done = await jail.run(["sh", "-c", script.format(mark=mark)], timeout_s=0.4)
                 assert done.timed_out, done
                 assert await gone(mark) == []
                 assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
             other = marker()
-            await left_on_host(bench, script.format(mark=other), other)
+            await left_on_host(setup, script.format(mark=other), other)
 
-        async def close(bench, script=script) -> None:
+        async def close(setup, script=script) -> None:
             mark = marker()
-            async with bench.jail() as jail:
+            async with setup.jail() as jail:
                 process = await jail.spawn(["sh", "-c", script.format(mark=mark)])
                 await until(lambda: survivors(mark))
                 process.close()
@@ -399,9 +399,9 @@ _daemon_scenes()
 
 
 @scene("tree", "outlive a cancelled call", control="they run until then")
-async def outlives_cancel(bench) -> None:
+async def outlives_cancel(setup) -> None:
     mark = marker()
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         running = asyncio.create_task(jail.run(["sh", "-c", DAEMONS["double-forked"].format(mark=mark)]))
         await until(lambda: survivors(mark))
         running.cancel()
@@ -412,8 +412,8 @@ async def outlives_cancel(bench) -> None:
 
 @scene("tree", "keep the caller waiting by a child that keeps stdout open",
        control="reading the pipe to its end on the host waits for the child")  # fmt: skip
-async def holds_stdout(bench) -> None:
-    async with bench.jail() as jail:
+async def holds_stdout(setup) -> None:
+    async with setup.jail() as jail:
         done = await jail.run(["sh", "-c", "sleep 500 & echo started"], timeout_s=TIMEOUT_S)
         assert (done.stdout, done.exit_code, done.timed_out) == (b"started\n", 0, False)
     then = time.monotonic()
@@ -423,17 +423,17 @@ async def holds_stdout(bench) -> None:
 
 @scene("tree", "fork faster than it can be listed, so that the kill finds no process",
        control="its heartbeat continues until it is killed")  # fmt: skip
-async def runaway(bench) -> None:
+async def runaway(setup) -> None:
     code = (
         "import os,time\nend=time.time()+200\nbeat=os.open('beat',os.O_CREAT|os.O_WRONLY|os.O_APPEND)\n"
         "while time.time()<end:\n  os.write(beat,b'.')\n  if os.fork(): os._exit(0)\n  os.setsid()\n"
     )
-    place = bench.directory("runaway", uid=bench.owner)
+    place = setup.directory("runaway", uid=setup.owner)
 
     def beats() -> int:
         return (place / "beat").stat().st_size if (place / "beat").exists() else 0
 
-    async with bench.jail_on(place) as jail:
+    async with setup.jail_on(place) as jail:
         process = await jail.spawn([*PYTHON_, code])
         await until(lambda: beats() > 50)
         await process.kill()
@@ -464,11 +464,11 @@ time.sleep(600)
 @scene("tree", "outlive the jail: keep the first process, whose death kills all others, from the processor",
        control="without the filter it is in the idle class, and close kills them one by one",
        serial=True)  # fmt: skip
-async def starved_outlives_close(bench) -> None:
+async def starved_outlives_close(setup) -> None:
     mark = marker()
     limits = replace(SMALL, processes=400, memory_bytes=8192 * MIB)  # a fork counts whole when time is short
     with unfiltered():
-        async with bench.jail(limits) as jail:
+        async with setup.jail(limits) as jail:
             process = await jail.spawn([*PYTHON_, STARVE, mark])
             assert await process.stdout.read() == b"done\n"
             assert os.sched_getscheduler(jail.warden_pid) == os.SCHED_IDLE
@@ -495,8 +495,8 @@ while True:
 
 @scene("tree", "outlive every timeout: stop the reapers until their socket is full",
        control="the socket is full, and the reapers are stopped")  # fmt: skip
-async def stopped_reapers(bench) -> None:
-    async with bench.jail() as jail, bench.watched("stopped-reapers"):
+async def stopped_reapers(setup) -> None:
+    async with setup.jail() as jail, setup.watched("stopped-reapers"):
         process = await jail.spawn([*PYTHON_, STOP_REAPERS])
         reapers = [member.pid for member in members(jail.warden_pid) if member.trusted]
         await until(lambda: all(state(pid) in ("T", "") for pid in reapers))
@@ -527,7 +527,7 @@ REAPER_STEPS = (
 
 @scene("tree", "outlive the kill: keep a command's reaper stopped, at any step of its work",
        control="the reaper is stopped at that step")  # fmt: skip
-async def stopped_at_any_step(bench) -> None:
+async def stopped_at_any_step(setup) -> None:
     true_source = bubblewrap_launch.warden_source
     try:
         for step in REAPER_STEPS:
@@ -537,7 +537,7 @@ async def stopped_at_any_step(bench) -> None:
                 f"{line}\n", f"{line}\n{indent}while True: os.kill(me, SIGSTOP)\n"
             )
             bubblewrap_launch.warden_source = lambda source=stopping: source
-            async with bench.jail() as jail:
+            async with setup.jail() as jail:
                 process = await jail.spawn(["true"])
                 await until(
                     lambda jail=jail: any(
@@ -572,9 +572,9 @@ def unfiltered() -> Iterator[None]:
 
 @scene("warden", "send every signal to the first process",
        control="a process that is not the first of its namespace dies of the same")  # fmt: skip
-async def kill_warden(bench) -> None:
+async def kill_warden(setup) -> None:
     code = "import os\nfor n in range(1,65):\n  try: os.kill(1,n)\n  except OSError: pass\nprint('sent')"
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         for _ in range(3):
             assert (await jail.run([*PYTHON_, code], timeout_s=TIMEOUT_S)).stdout == b"sent\n"
         assert (await jail.run(["echo", "alive"], timeout_s=TIMEOUT_S)).stdout == b"alive\n"
@@ -585,7 +585,7 @@ async def kill_warden(bench) -> None:
 
 @scene("warden", "kill, stop and signal every process of the jail repeatedly",
        control="the existing processes do die")  # fmt: skip
-async def kill_everybody(bench) -> None:
+async def kill_everybody(setup) -> None:
     code = (
         "import os,time\nend=time.time()+1.0\nme=os.getpid()\n"
         "while time.time()<end:\n"
@@ -595,7 +595,7 @@ async def kill_everybody(bench) -> None:
         "    try: os.kill(int(p),n)\n"
         "    except OSError: pass\n"
     )
-    async with bench.jail() as jail, bench.watched("kill-everybody"):
+    async with setup.jail() as jail, setup.watched("kill-everybody"):
         bystander = await jail.spawn(["sleep", "300"])
         await until(lambda: bystander.has_started)
         with contextlib.suppress(HutchError):
@@ -608,7 +608,7 @@ async def kill_everybody(bench) -> None:
 
 @scene("warden", "forge the end of a command: write the reaper's messages to every descriptor",
        control="the true end is reported")  # fmt: skip
-async def forged_end(bench) -> None:
+async def forged_end(setup) -> None:
     code = (
         "import os\n"
         "for d in ['/proc/self/fd','/proc/%d/fd'%os.getppid(),'/proc/1/fd']:\n"
@@ -620,17 +620,17 @@ async def forged_end(bench) -> None:
         "  except OSError: pass\n"
         "os._exit(7)"
     )
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         done = await jail.run([*PYTHON_, code], timeout_s=TIMEOUT_S)
         assert (done.exit_code, done.timed_out) == (7, False)
 
 
 @scene("warden", "see, signal or read processes of another jail of the same user",
        control="inside one jail, they are visible and can be signalled")  # fmt: skip
-async def other_jail(bench) -> None:
+async def other_jail(setup) -> None:
     mark = marker()
     look = f"grep -l {mark} /proc/[0-9]*/cmdline 2>/dev/null; pkill -f 'sleep {mark}'; true"
-    async with bench.jail() as one, bench.jail() as two:
+    async with setup.jail() as one, setup.jail() as two:
         sleeper = await one.spawn(["sleep", mark])
         await until(lambda: survivors(mark))
         await two.run(["sh", "-c", look], timeout_s=TIMEOUT_S)
@@ -642,7 +642,7 @@ async def other_jail(bench) -> None:
 
 @scene("protocol", "print what looks like the shell's report of a command's end, on every descriptor",
        control="the shell's own report is accepted")  # fmt: skip
-async def forged_marker(bench) -> None:
+async def forged_marker(setup) -> None:
     from hutch.jail.shell.shells_shared_by_session import Shells
 
     forge = (
@@ -655,7 +655,7 @@ async def forged_marker(bench) -> None:
         "   except OSError: pass\n"
         "os._exit(7)"
     )
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         for program in ("/bin/sh", "/bin/bash"):
             shells = Shells(jail)
             shell = shells.shell(program=program)
@@ -699,10 +699,10 @@ raise SystemExit(7)
 
 @scene("protocol", "read the nonce from the shell's memory, and report the command's end in its place",
        control="the nonce is found, and a pipe of the same shell can be written to")  # fmt: skip
-async def forged_answer(bench) -> None:
+async def forged_answer(setup) -> None:
     from hutch.jail.shell.shells_shared_by_session import Shells
 
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         (jail._directory / "forge.py").write_text(FORGE_ANSWER)
         (jail._directory / "forge.py").chmod(0o644)
         for program in ("/bin/sh", "/bin/bash"):
@@ -718,14 +718,14 @@ async def forged_answer(bench) -> None:
 
 @scene("output", "flood the socket on which only the shell replies, a little at a time",
        control="up to the maximum size of a reply, it is accepted")  # fmt: skip
-async def flooded_answers(bench) -> None:
+async def flooded_answers(setup) -> None:
     from hutch.jail.shell.shells_shared_by_session import Shells
 
     flood = (
         "for at in /proc/$$/fd/*; do fd=${at##*/}; case $(readlink $at) in socket:*) break;; esac; done; "
         "printf -v much '%65536s'; for ((n = 0; n < COUNT; n++)); do printf %s \"$much\" >&$fd; done; echo on"
     )
-    async with bench.jail() as jail, bench.watched("flooded-answers"):
+    async with setup.jail() as jail, setup.watched("flooded-answers"):
         shell = Shells(jail).shell(program="/bin/bash")
         done = await shell.run(flood, env={"COUNT": "16"}, timeout_s=TIMEOUT_S)
         assert (done.exit_code, done.stdout, done.restarted) == (0, "on\n", False), done
@@ -736,11 +736,11 @@ async def flooded_answers(bench) -> None:
 
 @scene("output", "fill the host's disk by printing much in many commands",
        control="the newest of them is complete")  # fmt: skip
-async def output_files(bench) -> None:
+async def output_files(setup) -> None:
     from hutch.jail.shell.shells_shared_by_session import Shells
 
     limits = replace(SMALL, output_bytes=64 * 1024, output_file_bytes=4 * MIB)
-    async with bench.jail(limits) as jail:
+    async with setup.jail(limits) as jail:
         shell = Shells(jail).shell()
         for _ in range(8):
             cut = await shell.run(f"head -c {8 * MIB} /dev/zero", timeout_s=TIMEOUT_S)

@@ -51,12 +51,12 @@ async def directly(port: int, data: bytes) -> bytes:
     "spelling", ["0x7f.1", "0x7f000001", "2130706433", "127.1", "0177.0.0.1", "017700000001", "127.0.0.01"]
 )
 async def test_odd_spellings_of_loopback_are_not_read_as_addresses(spelling: str) -> None:
-    async with origin() as victim, proxy(f"127.0.0.1:{victim.port}") as door:  # listed and exempt
-        assert status(await door.get(f"{spelling}:{victim.port}")) == 400
-        assert [attempt.allowed for attempt in door.attempts] == [False]
+    async with origin() as victim, proxy(f"127.0.0.1:{victim.port}") as client:  # listed and exempt
+        assert status(await client.get(f"{spelling}:{victim.port}")) == 400
+        assert [attempt.allowed for attempt in client.attempts] == [False]
         assert victim.connections == 0
         # Control: the plain spelling is served, and the C library takes the odd one for the same.
-        assert status(await door.get(f"127.0.0.1:{victim.port}")) == 200
+        assert status(await client.get(f"127.0.0.1:{victim.port}")) == 200
         found = socket.getaddrinfo(spelling, victim.port, type=socket.SOCK_STREAM)
         assert found[0][4][0] == "127.0.0.1"
 
@@ -65,11 +65,11 @@ async def test_odd_spellings_of_loopback_are_not_read_as_addresses(spelling: str
 async def test_listed_loopback_literal_is_still_refused_unless_exempt(literal: str) -> None:
     async with origin() as victim:
         authority = f"{literal}:{victim.port}"
-        async with proxy(authority, also=()) as door:
-            assert status(await door.get(authority)) == 403
+        async with proxy(authority, also=()) as client:
+            assert status(await client.get(authority)) == 403
         assert victim.connections == 0
-        async with proxy(authority, also=["127.0.0.0/8"]) as door:  # guard off
-            assert status(await door.get(authority)) == 200
+        async with proxy(authority, also=["127.0.0.0/8"]) as client:  # guard off
+            assert status(await client.get(authority)) == 200
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ async def test_listed_loopback_literal_is_still_refused_unless_exempt(literal: s
     ],
 )
 async def test_allowed_name_that_resolves_inside_is_refused(address: str) -> None:
-    async with proxy("a.example", also=(), resolve=resolving(address)) as door:
-        answer = await door.ask(b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n")
+    async with proxy("a.example", also=(), resolve=resolving(address)) as client:
+        answer = await client.ask(b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n")
     assert status(answer) == 403
-    assert [attempt.allowed for attempt in door.attempts] == [False]
-    assert f"resolves to {ip_address(address)}, a " in door.attempts[0].reason
+    assert [attempt.allowed for attempt in client.attempts] == [False]
+    assert f"resolves to {ip_address(address)}, a " in client.attempts[0].reason
 
 
 async def test_name_resolving_to_loopback_reaches_it_when_the_guard_is_off() -> None:
     async with origin() as victim:
         authority = f"a.example:{victim.port}"
-        async with proxy(authority, also=()) as door:
-            assert status(await door.get(authority)) == 403
+        async with proxy(authority, also=()) as client:
+            assert status(await client.get(authority)) == 403
         assert victim.connections == 0
-        async with proxy(authority) as door:
-            assert status(await door.get(authority)) == 200
+        async with proxy(authority) as client:
+            assert status(await client.get(authority)) == 200
         assert victim.connections == 1
 
 
@@ -119,11 +119,11 @@ async def test_rebinding_between_check_and_connect_finds_no_second_lookup() -> N
 
     async with origin(host="127.0.0.2") as decoy, origin(port=decoy.port) as victim:
         authority = f"a.example:{decoy.port}"
-        async with proxy(authority, also=["127.0.0.2/32"], resolve=rebinding) as door:
-            assert status(await door.get(authority)) == 200
+        async with proxy(authority, also=["127.0.0.2/32"], resolve=rebinding) as client:
+            assert status(await client.get(authority)) == 200
             assert (client_parser, decoy.connections, victim.connections) == (["a.example"], 1, 0)
             # The next request asks anew, sees the new address, and is refused.
-            assert status(await door.get(authority)) == 403
+            assert status(await client.get(authority)) == 403
         assert victim.connections == 0
         # Guard off: resolving a second time to connect would have gone to the victim.
         _reader, writer = await asyncio.open_connection((await rebinding("a.example", 0))[0], victim.port)
@@ -135,11 +135,11 @@ async def test_inside_address_among_public_ones_is_never_tried() -> None:
     async with origin() as victim, origin(host="127.0.0.2", port=victim.port) as public:
         authority = f"a.example:{victim.port}"
         both = resolving("127.0.0.1", "127.0.0.2")
-        async with proxy(authority, also=["127.0.0.2/32"], resolve=both) as door:
-            assert status(await door.get(authority)) == 200
+        async with proxy(authority, also=["127.0.0.2/32"], resolve=both) as client:
+            assert status(await client.get(authority)) == 200
         assert (victim.connections, public.connections) == (0, 1)
-        async with proxy(authority, resolve=both) as door:  # guard off
-            assert status(await door.get(authority)) == 200
+        async with proxy(authority, resolve=both) as client:  # guard off
+            assert status(await client.get(authority)) == 200
         assert victim.connections == 1
 
 
@@ -171,13 +171,13 @@ async def test_public_address_of_the_host_itself_is_refused(tmp_path: Path) -> N
 # --- what is asked for ---
 
 
-async def refused_whole(door: Proxy, request: bytes) -> bool:
-    answer = await door.ask(request)
-    return status(answer) in (400, 403, 501) and not any(attempt.allowed for attempt in door.attempts)
+async def refused_whole(client: Proxy, request: bytes) -> bool:
+    answer = await client.ask(request)
+    return status(answer) in (400, 403, 501) and not any(attempt.allowed for attempt in client.attempts)
 
 
 async def test_user_in_the_url_does_not_pass_for_the_host() -> None:
-    async with origin() as victim, proxy("a.example") as door:
+    async with origin() as victim, proxy("a.example") as client:
         for url in (
             f"http://a.example@evil.example:{victim.port}/",
             f"http://a.example:80@evil.example:{victim.port}/",
@@ -186,7 +186,7 @@ async def test_user_in_the_url_does_not_pass_for_the_host() -> None:
             f"http://evil.example:{victim.port}?@a.example/",
             f"http://evil.example:{victim.port}%2f@a.example/",
         ):
-            assert await refused_whole(door, f"GET {url} HTTP/1.1\r\nHost: a.example\r\n\r\n".encode()), url
+            assert await refused_whole(client, f"GET {url} HTTP/1.1\r\nHost: a.example\r\n\r\n".encode()), url
     assert victim.connections == 0
     # Guard off: a reader that searches for the allowed name at the start is deceived.
     url = f"http://a.example@evil.example:{victim.port}/"
@@ -227,15 +227,18 @@ async def test_user_in_the_url_does_not_pass_for_the_host() -> None:
     ],
 )
 async def test_request_that_can_be_read_two_ways_is_refused(line: str) -> None:
-    async with origin() as victim, proxy("a.example", f"a.example:{victim.port}") as door:
-        assert await refused_whole(door, f"{line}\r\nHost: a.example\r\n\r\n".encode())
-        assert len(door.attempts) == 1
-    async with origin() as victim, proxy(f"a.example:{victim.port}") as door:  # control: the plain form works
-        assert status(await door.get(f"a.example:{victim.port}")) == 200
+    async with origin() as victim, proxy("a.example", f"a.example:{victim.port}") as client:
+        assert await refused_whole(client, f"{line}\r\nHost: a.example\r\n\r\n".encode())
+        assert len(client.attempts) == 1
+    async with (
+        origin() as victim,
+        proxy(f"a.example:{victim.port}") as client,
+    ):  # control: the plain form works
+        assert status(await client.get(f"a.example:{victim.port}")) == 200
 
 
 async def test_host_header_cannot_name_another_host_than_the_url() -> None:
-    async with origin() as server, proxy(f"a.example:{server.port}") as door:
+    async with origin() as server, proxy(f"a.example:{server.port}") as client:
         url = f"http://a.example:{server.port}/"
         for headers in (
             "Host: evil.example\r\n",
@@ -247,7 +250,7 @@ async def test_host_header_cannot_name_another_host_than_the_url() -> None:
             "Host:\r\n",
             "",
         ):
-            assert await refused_whole(door, f"GET {url} HTTP/1.1\r\n{headers}\r\n".encode()), headers
+            assert await refused_whole(client, f"GET {url} HTTP/1.1\r\n{headers}\r\n".encode()), headers
     assert server.connections == 0
     async with origin() as server:  # guard off: the server gets whatever the client sends
         await directly(server.port, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
@@ -256,12 +259,12 @@ async def test_host_header_cannot_name_another_host_than_the_url() -> None:
 
 async def test_line_breaks_in_a_header_do_not_become_headers() -> None:
     tricks = [b"X: a\rHost: evil.example", b"X: a\0b", b"X: a\r\r\nHost: evil.example", b"X\r: a", b": evil"]
-    async with origin() as server, proxy(f"a.example:{server.port}") as door:
+    async with origin() as server, proxy(f"a.example:{server.port}") as client:
         head = f"GET http://a.example:{server.port}/ HTTP/1.1\r\nHost: a.example:{server.port}\r\n".encode()
         for trick in tricks:
-            assert await refused_whole(door, head + trick + b"\r\n\r\n"), trick
+            assert await refused_whole(client, head + trick + b"\r\n\r\n"), trick
         # A folded line is one value, and is written as one.
-        assert status(await door.ask(head + b"X: a\r\n Host: evil.example\r\n\r\n")) == 200
+        assert status(await client.ask(head + b"X: a\r\n Host: evil.example\r\n\r\n")) == 200
         assert b"x: a Host: evil.example\r\n" in server.received.lower().replace(b"host: e", b"Host: e")
     async with origin() as server:  # guard off: the bytes arrive as they are
         await directly(server.port, b"GET / HTTP/1.1\r\nHost: a\r\n" + tricks[0] + b"\r\n\r\n")
@@ -272,14 +275,14 @@ async def test_line_breaks_in_a_header_do_not_become_headers() -> None:
 
 
 async def test_second_request_on_a_connection_is_not_served() -> None:
-    async with origin() as server, proxy(f"a.example:{server.port}") as door:
+    async with origin() as server, proxy(f"a.example:{server.port}") as client:
         first = f"GET http://a.example:{server.port}/1 HTTP/1.1\r\nHost: a.example:{server.port}\r\n\r\n"
         second = f"GET http://evil.example:{server.port}/2 HTTP/1.1\r\nHost: evil.example\r\n\r\n"
-        answer = await door.ask((first + second).encode())
-        await door.over()
+        answer = await client.ask((first + second).encode())
+        await client.over()
         assert answer.count(b"HTTP/1.1") == 1 and b"\r\nconnection: close\r\n" in answer.lower()
         assert b"evil" not in server.received and b"/2" not in server.received
-        assert door.decided == [("GET", "a.example", server.port, True)]
+        assert client.decided == [("GET", "a.example", server.port, True)]
     async with origin() as server:  # guard off: the server would have answered both
         got = await directly(server.port, (first + second).encode())
         assert got == HELLO * 2
@@ -304,24 +307,24 @@ async def test_second_request_on_a_connection_is_not_served() -> None:
 )
 async def test_body_with_two_lengths_smuggles_nothing(framing: bytes) -> None:
     smuggled = b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: evil.example\r\n\r\n"
-    async with origin() as server, proxy(f"a.example:{server.port}") as door:
+    async with origin() as server, proxy(f"a.example:{server.port}") as client:
         where = f"a.example:{server.port}".encode()
         head = b"POST http://" + where + b"/ HTTP/1.1\r\nHost: " + where + b"\r\n" + framing + b"\r\n"
-        assert await refused_whole(door, head + smuggled)
+        assert await refused_whole(client, head + smuggled)
         assert server.connections == 0
         # What is well framed ends where it says: the rest is not passed on.
         proper = head.replace(framing, b"Transfer-Encoding: chunked\r\n")
-        assert status(await door.ask(proper + smuggled)) == 200
+        assert status(await client.ask(proper + smuggled)) == 200
         assert b"smuggled" not in server.received
     async with origin() as server:  # guard off: the server sees a second request
         assert (await directly(server.port, head + smuggled)).count(HELLO) >= 2
 
 
 async def test_connection_header_cannot_take_the_framing_away() -> None:
-    async with origin() as server, proxy(f"a.example:{server.port}") as door:
+    async with origin() as server, proxy(f"a.example:{server.port}") as client:
         where = f"a.example:{server.port}"
         head = f"POST http://{where}/ HTTP/1.1\r\nHost: {where}\r\nConnection: content-length, host\r\n"
-        assert status(await door.ask(f"{head}Content-Length: 3\r\n\r\nabc".encode())) == 200
+        assert status(await client.ask(f"{head}Content-Length: 3\r\n\r\nabc".encode())) == 200
         assert b"content-length: 3\r\n" in server.received.lower()
         assert f"host: {where}\r\n".encode() in server.received
 
@@ -329,9 +332,9 @@ async def test_connection_header_cannot_take_the_framing_away() -> None:
 # --- tunnels ---
 
 
-async def handshake(door: Proxy, host: str, port: int, sni: str | None) -> str:
+async def handshake(client: Proxy, host: str, port: int, sni: str | None) -> str:
     """Start TLS through a tunnel to `host`, but with the server name `sni`."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
     try:
         writer.write(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
@@ -359,15 +362,15 @@ async def handshake(door: Proxy, host: str, port: int, sni: str | None) -> str:
 async def test_tunnel_to_an_allowed_host_cannot_carry_tls_for_another(tmp_path: Path) -> None:
     _, tls = certificate(tmp_path, "a.example", "evil.example")
     async with origin(tls=tls) as server:
-        async with proxy(f"a.example:{server.port}") as door:
-            assert "UNRECOGNIZED_NAME" in await handshake(door, "a.example", server.port, "evil.example")
-            assert "UNRECOGNIZED_NAME" in await handshake(door, "a.example", server.port, None)
-            ended = await door.over(2)
+        async with proxy(f"a.example:{server.port}") as client:
+            assert "UNRECOGNIZED_NAME" in await handshake(client, "a.example", server.port, "evil.example")
+            assert "UNRECOGNIZED_NAME" in await handshake(client, "a.example", server.port, None)
+            ended = await client.over(2)
             assert [(attempt.allowed, attempt.bytes_up) for attempt in ended] == [(False, 0), (False, 0)]
-            assert await handshake(door, "a.example", server.port, "a.example") == "done"
+            assert await handshake(client, "a.example", server.port, "a.example") == "done"
         # Guard off (the other host allowed too): that server does answer to the other name.
-        async with proxy(f"a.example:{server.port}", f"evil.example:{server.port}") as door:
-            assert await handshake(door, "evil.example", server.port, "evil.example") == "done"
+        async with proxy(f"a.example:{server.port}", f"evil.example:{server.port}") as client:
+            assert await handshake(client, "evil.example", server.port, "evil.example") == "done"
 
 
 # --- wearing the proxy out ---
@@ -376,12 +379,12 @@ async def test_tunnel_to_an_allowed_host_cannot_carry_tls_for_another(tmp_path: 
 async def test_a_slow_head_releases_its_connection_in_time() -> None:
     async def second_is_served(head_timeout_s: float, *, within_s: float) -> bool:
         limits = EgressLimits(connections=1, head_timeout_s=head_timeout_s)
-        async with origin() as server, proxy(f"a.example:{server.port}", limits=limits) as door:
-            _, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        async with origin() as server, proxy(f"a.example:{server.port}", limits=limits) as client:
+            _, writer = await asyncio.open_connection("127.0.0.1", client.port)
             slow = asyncio.create_task(trickle(writer, b"GET http://a.example/" + b"x" * 100, every_s=0.05))
             await asyncio.sleep(0.1)
             try:
-                answer = await door.ask(
+                answer = await client.ask(
                     f"GET http://a.example:{server.port}/ HTTP/1.0\r\n\r\n".encode(), within_s=within_s
                 )
                 return status(answer) == 200
@@ -397,32 +400,32 @@ async def test_a_slow_head_releases_its_connection_in_time() -> None:
 
 
 async def test_endless_head_is_cut_off() -> None:
-    async with origin() as server, proxy(f"a.example:{server.port}") as door:
+    async with origin() as server, proxy(f"a.example:{server.port}") as client:
         head = (
             f"GET http://a.example:{server.port}/ HTTP/1.1\r\nHost: a.example:{server.port}\r\nX: ".encode()
         )
-        assert status(await door.ask(head + b"x" * 100_000)) == 431
-        assert status(await door.ask(b"x" * 100_000)) == 431
-        assert status(await door.ask(head + b"x" * 50_000 + b"\r\n\r\n")) == 200  # below the limit
-        assert [attempt.allowed for attempt in await door.over(3)] == [False, False, True]
+        assert status(await client.ask(head + b"x" * 100_000)) == 431
+        assert status(await client.ask(b"x" * 100_000)) == 431
+        assert status(await client.ask(head + b"x" * 50_000 + b"\r\n\r\n")) == 200  # below the limit
+        assert [attempt.allowed for attempt in await client.over(3)] == [False, False, True]
     wide = EgressLimits(head_bytes=1_000_000)  # guard off
-    async with origin() as server, proxy(f"a.example:{server.port}", limits=wide) as door:
+    async with origin() as server, proxy(f"a.example:{server.port}", limits=wide) as client:
         head = (
             f"GET http://a.example:{server.port}/ HTTP/1.1\r\nHost: a.example:{server.port}\r\nX: ".encode()
         )
-        assert status(await door.ask(head + b"x" * 100_000 + b"\r\n\r\n")) == 200
+        assert status(await client.ask(head + b"x" * 100_000 + b"\r\n\r\n")) == 200
 
 
 async def test_silent_tunnels_do_not_hold_their_places_for_ever() -> None:
     async def third_is_served(idle_timeout_s: float, *, within_s: float) -> bool:
         limits = EgressLimits(connections=2, idle_timeout_s=idle_timeout_s)
-        async with origin() as server, proxy(f"a.example:{server.port}", limits=limits) as door:
-            tunnels = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(2)]
+        async with origin() as server, proxy(f"a.example:{server.port}", limits=limits) as client:
+            tunnels = [await asyncio.open_connection("127.0.0.1", client.port) for _ in range(2)]
             for _, writer in tunnels:
                 writer.write(f"CONNECT a.example:{server.port} HTTP/1.0\r\n\r\n".encode())
             request = f"GET http://a.example:{server.port}/ HTTP/1.0\r\n\r\n".encode()
             try:
-                return status(await door.ask(request, within_s=within_s)) == 200
+                return status(await client.ask(request, within_s=within_s)) == 200
             except TimeoutError:
                 return False
             finally:
@@ -461,14 +464,14 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
     rescue = threading.Timer(TIMEOUT_S, socket.create_connection, [listener.getsockname()])
     rescue.daemon = True
     rescue.start()
-    async with proxy("a.example", listener=listener) as door:
+    async with proxy("a.example", listener=listener) as client:
         beat = asyncio.create_task(heartbeat())
         thief.start()
         for _ in range(50):
             with contextlib.suppress(OSError, TimeoutError):
-                await door.ask(b"GET http://evil.example/ HTTP/1.0\r\n\r\n", within_s=0.2)
+                await client.ask(b"GET http://evil.example/ HTTP/1.0\r\n\r\n", within_s=0.2)
         async with asyncio.timeout(TIMEOUT_S):
-            await door.egress.close()
+            await client.egress.close()
         beat.cancel()
     rescue.cancel()
     stop.set()
@@ -499,9 +502,9 @@ def accept(listener: socket.socket) -> None:
 async def test_jail_that_shuts_the_listening_socket_down_only_hurts_itself() -> None:
     listener = listening()
     passed = listener.dup()
-    async with proxy("a.example", listener=listener) as door:
-        assert status(await door.get("evil.example")) == 403
+    async with proxy("a.example", listener=listener) as client:
+        assert status(await client.get("evil.example")) == 403
         passed.shutdown(socket.SHUT_RDWR)
         with pytest.raises(ConnectionRefusedError):
-            await door.get("evil.example")
+            await client.get("evil.example")
     passed.close()

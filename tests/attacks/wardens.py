@@ -47,12 +47,12 @@ while True:
 
 
 @contextlib.asynccontextmanager
-async def turned(bench, behaviour: str):
+async def turned(setup, behaviour: str):
     """A jail with another program as its warden."""
     true_source = bubblewrap_launch.warden_source
     bubblewrap_launch.warden_source = lambda: FRAME + behaviour
     try:
-        async with bench.jail() as jail:
+        async with setup.jail() as jail:
             yield jail
     finally:
         bubblewrap_launch.warden_source = true_source
@@ -92,9 +92,9 @@ async def ended(jail, deed, *, why: str) -> None:
     raise AssertionError("the jail continues")
 
 
-async def honest(bench) -> None:
+async def honest(setup) -> None:
     """The control: from the same process, a valid answer is accepted."""
-    async with turned(bench, HONEST) as jail:
+    async with turned(setup, HONEST) as jail:
         async with asyncio.timeout(TIMEOUT_S):
             sock = await jail.listen()
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
@@ -158,10 +158,10 @@ LIES = {
 def _lie_scenes() -> None:
     for name, (text, behaviour) in LIES.items():
 
-        async def lie(bench, behaviour=behaviour, name=name) -> None:
-            await bench.lasting("neighbour")
+        async def lie(setup, behaviour=behaviour, name=name) -> None:
+            await setup.lasting("neighbour")
             before = descriptors()
-            async with turned(bench, f"while True:\n    asked = receive()\n    {behaviour}\n") as jail:
+            async with turned(setup, f"while True:\n    asked = receive()\n    {behaviour}\n") as jail:
                 if (
                     name == "not-listening"
                 ):  # refused without ending the jail, whose warden is not our concern
@@ -173,7 +173,7 @@ def _lie_scenes() -> None:
                     silent = name in ("empty-frame", "hang-up", "die")
                     await ended(jail, jail.listen(), why="has ended" if silent else "broke the protocol")
             await none_kept(before)
-            await honest(bench)
+            await honest(setup)
 
         lie.__name__ = f"warden_{name.replace('-', '_')}"
         scene(
@@ -187,13 +187,13 @@ _lie_scenes()
 
 
 @scene("protocol", "a hostile warden: answer twice", control="the first answer is accepted")
-async def warden_answers_twice(bench) -> None:
+async def warden_answers_twice(setup) -> None:
     twice = (
         "while True:\n    asked = receive()\n    s = socket.create_server(('127.0.0.1', 0))\n"
         "    for _ in range(2): say(b'socket\\0' + asked[1] + b'\\0' + b'0', [s.fileno()])\n"
     )
     before = descriptors()
-    async with turned(bench, twice) as jail:
+    async with turned(setup, twice) as jail:
         async with asyncio.timeout(TIMEOUT_S):
             (await jail.listen()).close()
         await asyncio.sleep(0.1)
@@ -202,12 +202,12 @@ async def warden_answers_twice(bench) -> None:
 
 @scene("protocol", "a hostile warden: flood the host with frames",
        control="the neighbour's commands run meanwhile")  # fmt: skip
-async def warden_floods(bench) -> None:
+async def warden_floods(setup) -> None:
     flood = (
         "receive()\nend = time.time() + 99\n"
         "while time.time() < end: say(b'socket\\0' + b'1' + b'\\0' + b'1')\n"
     )
-    async with turned(bench, flood) as jail, bench.watched("warden-floods") as busy:
+    async with turned(setup, flood) as jail, setup.watched("warden-floods") as busy:
         with contextlib.suppress(HutchError, OSError, TimeoutError):
             async with asyncio.timeout(2):
                 await jail.listen()
@@ -215,7 +215,7 @@ async def warden_floods(bench) -> None:
 
 
 @scene("protocol", "a hostile warden: never send ready", control="the real warden is ready in time")
-async def warden_never_ready(bench) -> None:
+async def warden_never_ready(setup) -> None:
     true_source, true_wait = bubblewrap_launch.warden_source, control_module.READY_TIMEOUT_S
     bubblewrap_launch.warden_source, control_module.READY_TIMEOUT_S = (
         lambda: "import time\ntime.sleep(300)",
@@ -224,24 +224,24 @@ async def warden_never_ready(bench) -> None:
     before = descriptors()
     try:
         try:
-            async with asyncio.timeout(TIMEOUT_S), bench.jail():
+            async with asyncio.timeout(TIMEOUT_S), setup.jail():
                 raise AssertionError("a silent warden was taken for ready")
         except Unavailable:
             pass
     finally:
         bubblewrap_launch.warden_source, control_module.READY_TIMEOUT_S = true_source, true_wait
     await none_kept(before)
-    async with bench.jail() as jail:
+    async with setup.jail() as jail:
         assert (await jail.run(["true"])).exit_code == 0
 
 
 @scene("protocol", "a hostile warden: never answer; the caller must not wait for ever",
        control="the real warden answers immediately")  # fmt: skip
-async def warden_never_answers(bench) -> None:
-    await honest(bench)
+async def warden_never_answers(setup) -> None:
+    await honest(setup)
     true_wait, control_module.ANSWER_TIMEOUT_S = control_module.ANSWER_TIMEOUT_S, 1.0
     try:
-        async with turned(bench, "while True: receive()\n") as jail:
+        async with turned(setup, "while True: receive()\n") as jail:
             async with asyncio.timeout(TIMEOUT_S):
                 await jail.listen()
     except TimeoutError:
@@ -254,12 +254,12 @@ async def warden_never_answers(bench) -> None:
 
 @scene("protocol", "a hostile warden: take no commands; the caller gets its timeout",
        control="the real warden runs them")  # fmt: skip
-async def warden_takes_no_commands(bench) -> None:
-    async with bench.jail() as jail:
+async def warden_takes_no_commands(setup) -> None:
+    async with setup.jail() as jail:
         assert (await jail.run(["true"])).exit_code == 0
     true_wait, process_module.KILL_TIMEOUT_S = process_module.KILL_TIMEOUT_S, 1.0
     try:
-        async with turned(bench, "while True: receive()\n") as jail:
+        async with turned(setup, "while True: receive()\n") as jail:
             with contextlib.suppress(HutchError):
                 async with asyncio.timeout(TIMEOUT_S):
                     await jail.run(["true"], timeout_s=0.5)
@@ -269,7 +269,7 @@ async def warden_takes_no_commands(bench) -> None:
 
 @scene("protocol", "a hostile warden: lie about a command's end",
        control="true messages on the same pipe are accepted")  # fmt: skip
-async def warden_lies_about_ends(bench) -> None:
+async def warden_lies_about_ends(setup) -> None:
     words = {
         "ended 99999999 0 0": None,
         "ended 0 999999999999999999999 0": None,
@@ -288,7 +288,7 @@ async def warden_lies_about_ends(bench) -> None:
             f"    os.write(fds[0], {text.encode()!r} + b'\\n')\n"
             "    for fd in fds: os.close(fd)\n"
         )
-        async with turned(bench, behaviour) as jail:
+        async with turned(setup, behaviour) as jail:
             try:
                 async with asyncio.timeout(TIMEOUT_S):
                     done = await jail.run(["true"])
@@ -300,7 +300,7 @@ async def warden_lies_about_ends(bench) -> None:
 
 @scene("protocol", "a hostile warden: keep a passed socket, and make it blocking while the host uses it",
        control="a plain socket's recv hangs in the same state")  # fmt: skip
-async def warden_makes_socket_blocking(bench) -> None:
+async def warden_makes_socket_blocking(setup) -> None:
     behaviour = (
         "s = socket.create_server(('127.0.0.1', 0))\n"
         "asked = receive()\n"
@@ -310,7 +310,7 @@ async def warden_makes_socket_blocking(bench) -> None:
         "end = time.time() + 300\n"
         "while time.time() < end: c.setblocking(True)\n"
     )
-    async with bench.watched("warden-makes-socket-blocking") as busy, turned(bench, behaviour) as jail:
+    async with setup.watched("warden-makes-socket-blocking") as busy, turned(setup, behaviour) as jail:
         async with asyncio.timeout(TIMEOUT_S):
             sock = await jail.connect(80)
         await asyncio.sleep(0.1)
@@ -335,7 +335,7 @@ async def warden_makes_socket_blocking(bench) -> None:
 
 @scene("protocol", "forge the warden's first message from another uid or with a descriptor attached",
        control="the plain message from the right uid is accepted")  # fmt: skip
-async def forged_ready(bench) -> None:
+async def forged_ready(setup) -> None:
     for frame, uid, fds, taken in (
         (b"ready", os.geteuid() + 1, [], False),
         (b"ready", os.geteuid(), [0], False),

@@ -70,10 +70,10 @@ async def test_other_users_cannot_settle_it(setup: tuple[Story, Api]) -> None:
     assert shared.is_success, shared.text
     asked = made.hub.asked.copy()
     bodies = {"request-changes": {"body": "x"}, "comments": SLUG}
-    for door in ("merge", "close", "approve", *bodies):
-        body = bodies.get(door, {})
-        assert (await bob.post(f"{url}/{door}", json=body)).status_code == 404
-        assert (await eve.post(f"{url}/{door}", json=body)).status_code == 403
+    for action in ("merge", "close", "approve", *bodies):
+        body = bodies.get(action, {})
+        assert (await bob.post(f"{url}/{action}", json=body)).status_code == 404
+        assert (await eve.post(f"{url}/{action}", json=body)).status_code == 403
     assert (await bob.get(f"{url}/diff")).status_code == 404
     assert made.hub.asked == asked  # GitHub never heard of it
     assert made.pulls()[change["number"]]["state"] == "open"
@@ -178,15 +178,15 @@ async def test_the_audit_names_reviewers_and_closers(setup: tuple[Story, Api]) -
     ]
 
 
-@pytest.mark.parametrize("door", [pytest.param("comments", marks=pytest.mark.soak), "request-changes"])
-async def test_a_repeated_request_with_its_key_posts_once(setup: tuple[Story, Api], door: str) -> None:
+@pytest.mark.parametrize("action", [pytest.param("comments", marks=pytest.mark.soak), "request-changes"])
+async def test_a_repeated_request_with_its_key_posts_once(setup: tuple[Story, Api], action: str) -> None:
     made, api = setup
     change = await proposed(made, api)
-    url = f"{V1}/changes/{change['id']}/{door}"
-    kind = "reviews" if door == "request-changes" else door
+    url = f"{V1}/changes/{change['id']}/{action}"
+    kind = "reviews" if action == "request-changes" else action
     made.hub.fault(rf"POST .*/pulls/1/{kind}", 502, after=True, times=1)  # it is there, and nobody knows
     made.hub.fault(rf"GET .*/pulls/1/{kind}", 503, times=1 + 4)
-    said = SLUG if door == "comments" else {"body": "No."}
+    said = SLUG if action == "comments" else {"body": "No."}
     answers = [
         await api.post(url, json=said, headers={"Idempotency-Key": key}) for key in ("a", "a", "a", "b")
     ]
@@ -203,13 +203,13 @@ async def test_a_pull_request_closed_and_reopened_there_is_merged_here(setup: tu
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     pull = made.pulls()[change["number"]]
-    for door, body in (("approve", {}), ("comments", SLUG), ("merge", {})):
+    for action, body in (("approve", {}), ("comments", SLUG), ("merge", {})):
         pull["state"] = "closed"
-        refused = await api.post(f"{url}/{door}", json=body)
+        refused = await api.post(f"{url}/{action}", json=body)
         assert refused.status_code == 409, refused.text
         assert (await api.get(url)).json()["state"] == "closed"
         pull["state"] = "open"
-        done = await api.post(f"{url}/{door}", json=body)
+        done = await api.post(f"{url}/{action}", json=body)
         assert done.is_success, done.text
     assert (await api.get(url)).json()["state"] == "merged"
     assert (await api.post(f"{url}/close")).status_code == 409

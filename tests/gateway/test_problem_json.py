@@ -212,8 +212,8 @@ async def test_the_error_for_a_body_of_another_kind_names_the_right_one(api: Api
     operations = [
         (method, re.sub(r"{.*?}", "x", path))
         for path, methods in document["paths"].items()
-        for method, door in methods.items()
-        if "application/json" in door.get("requestBody", {}).get("content", {}) and "webhook" not in path
+        for method, operation in methods.items()
+        if "application/json" in operation.get("requestBody", {}).get("content", {}) and "webhook" not in path
     ]
     assert ("post", "/api/code") in operations and len(operations) > 20
     for method, path in operations:

@@ -63,7 +63,7 @@ async def test_an_unsigned_delivery_is_refused(world: tuple[Api, Story]) -> None
     for signed in ("", "sha256=", "sha256=" + "0" * 64, signature(body, "guess"), signature(body + b" ")):
         answered = await deliver(api, "issues", result, signed=signed)
         assert (answered.status_code, answered.json()["code"]) == (401, "unauthenticated"), signed
-    with_token = {"Authorization": f"Bearer {api.token}"}  # nobody comes in by this door with a token
+    with_token = {"Authorization": f"Bearer {api.token}"}  # a token does not authenticate here
     assert (await deliver(api, "issues", result, signed="", **with_token)).status_code == 401
     async with httpx.AsyncClient(base_url=api.url) as client:
         assert (await client.get(URL)).status_code in (404, 405)

@@ -112,11 +112,11 @@ async def main(exempt: str) -> None:
     async with origin(host=INSIDE) as inside, origin(host=PUBLIC, port=inside.port) as public:
         allow = [f"{name}:{inside.port}" for name in ANSWERS]
         async with serve_egress(listening(), allow, attempts.append, also_allow_networks=[exempt]) as egress:
-            door = Proxy(egress.port, attempts, egress)
+            client = Proxy(egress.port, attempts, egress)
             statuses: dict[str, list[int]] = {}
             for name in ANSWERS:
                 for _ in range(2):
-                    answer = await door.get(f"{name}:{inside.port}")
+                    answer = await client.get(f"{name}:{inside.port}")
                     statuses.setdefault(name, []).append(int(answer.split(b" ")[1]) if answer else 0)
         result = {
             "statuses": statuses,

@@ -242,13 +242,13 @@ def test_headers_of_this_hop_are_not_passed_on() -> None:
 
 
 async def test_allowed_request_is_served_and_reported_twice() -> None:
-    async with origin() as server, proxy(f"a.example:{server.port}") as door:
-        answer = await door.get(f"a.example:{server.port}", "/x?y")
-        await door.over()
+    async with origin() as server, proxy(f"a.example:{server.port}") as client:
+        answer = await client.get(f"a.example:{server.port}", "/x?y")
+        await client.over()
     assert answer == b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello"
     passed_on = f"GET /x?y HTTP/1.1\r\nhost: a.example:{server.port}\r\nconnection: close\r\n\r\n"
     assert bytes(server.received) == passed_on.encode()
-    opened, ended = door.attempts
+    opened, ended = client.attempts
     assert opened == EgressAttempt(
         *(1, opened.at, "GET", "a.example", server.port, True, f"allowed by a.example:{server.port}")
     )
@@ -258,21 +258,21 @@ async def test_allowed_request_is_served_and_reported_twice() -> None:
 
 
 async def test_denied_request_says_which_host_and_how_to_allow_it() -> None:
-    async with proxy("a.example") as door:
-        answer = await door.get("b.example")
-        tunnel = await door.ask(b"CONNECT b.example:8443 HTTP/1.1\r\nHost: b.example:8443\r\n\r\n")
+    async with proxy("a.example") as client:
+        answer = await client.get("b.example")
+        tunnel = await client.ask(b"CONNECT b.example:8443 HTTP/1.1\r\nHost: b.example:8443\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 403 ")
     assert answer.endswith(b"To allow it, start with: --net b.example\n")
     assert b"--net b.example:8443\r\n" in tunnel.partition(b"\r\n\r\n")[0]  # tools show only the status line
-    assert door.decided == [("GET", "b.example", 80, False), ("CONNECT", "b.example", 8443, False)]
+    assert client.decided == [("GET", "b.example", 80, False), ("CONNECT", "b.example", 8443, False)]
 
 
 async def test_request_and_response_bodies_pass_in_chunks() -> None:
     body = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n3\r\nabc\r\n0\r\nX: 1\r\n\r\n"
-    async with origin(body) as server, proxy(f"a.example:{server.port}") as door:
+    async with origin(body) as server, proxy(f"a.example:{server.port}") as client:
         head = f"POST http://a.example:{server.port}/ HTTP/1.1\r\nHost: a.example:{server.port}\r\n"
-        answer = await door.ask(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n")
-        old = await door.ask(f"GET http://a.example:{server.port}/ HTTP/1.0\r\n\r\n".encode())
+        answer = await client.ask(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n")
+        old = await client.ask(f"GET http://a.example:{server.port}/ HTTP/1.0\r\n\r\n".encode())
     assert answer.endswith(b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
     assert old.endswith(b"\r\n\r\nabc")
     assert b"2\r\nhi\r\n0\r\n\r\n" in server.received
@@ -280,9 +280,9 @@ async def test_request_and_response_bodies_pass_in_chunks() -> None:
 
 async def test_interim_response_reaches_a_client_that_waits_for_it() -> None:
     answer = b"HTTP/1.1 100 Continue\r\n\r\n" + b"HTTP/1.1 204 No Content\r\n\r\n"
-    async with origin(answer) as server, proxy(f"a.example:{server.port}") as door:
+    async with origin(answer) as server, proxy(f"a.example:{server.port}") as client:
         head = f"POST http://a.example:{server.port}/ HTTP/1.1\r\nHost: a.example:{server.port}\r\n"
-        got = await door.ask(head.encode() + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        got = await client.ask(head.encode() + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n")
 
 
@@ -299,9 +299,9 @@ async def test_interim_response_reaches_a_client_that_waits_for_it() -> None:
 async def test_answer_that_cannot_be_read_becomes_a_502(answer: bytes) -> None:
     async with (
         origin(answer + b"") as server,
-        proxy(f"a.example:{server.port}", limits=EgressLimits(idle_timeout_s=1)) as door,
+        proxy(f"a.example:{server.port}", limits=EgressLimits(idle_timeout_s=1)) as client,
     ):
-        got = await door.get(f"a.example:{server.port}")
+        got = await client.get(f"a.example:{server.port}")
     assert got.startswith(b"HTTP/1.1 502 " if answer else b"HTTP/1.1 504 ")
 
 
@@ -314,8 +314,8 @@ async def test_a_truncated_answer_does_not_look_complete() -> None:
 
     async with await asyncio.start_server(cut, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        async with proxy(f"a.example:{port}") as door:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        async with proxy(f"a.example:{port}") as client:
+            reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
             writer.write(f"GET http://a.example:{port}/ HTTP/1.0\r\n\r\n".encode())
             with pytest.raises(ConnectionResetError):
                 await asyncio.wait_for(reader.read(), 5)
@@ -328,12 +328,12 @@ async def test_host_that_does_not_answer_or_exist_is_a_502() -> None:
 
     with listening() as closed:
         port = closed.getsockname()[1]
-    async with proxy(f"a.example:{port}") as door:
-        refused = await door.get(f"a.example:{port}")
-        assert door.decided == [("GET", "a.example", port, True)]
-    async with proxy("a.example", resolve=nowhere) as door:
-        missing = await door.get("a.example")
-        assert door.decided == [("GET", "a.example", 80, False)]
+    async with proxy(f"a.example:{port}") as client:
+        refused = await client.get(f"a.example:{port}")
+        assert client.decided == [("GET", "a.example", port, True)]
+    async with proxy("a.example", resolve=nowhere) as client:
+        missing = await client.get("a.example")
+        assert client.decided == [("GET", "a.example", 80, False)]
     assert refused.startswith(b"HTTP/1.1 502 ") and b"Could not connect" in refused
     assert missing.startswith(b"HTTP/1.1 502 ") and b"'a.example' cannot be resolved" in missing
 
@@ -341,21 +341,21 @@ async def test_host_that_does_not_answer_or_exist_is_a_502() -> None:
 async def test_next_address_is_tried_when_the_first_does_not_answer() -> None:
     async with (
         origin(host="127.0.0.2") as server,
-        proxy(f"a.example:{server.port}", resolve=resolving("127.0.0.1", "127.0.0.2")) as door,
+        proxy(f"a.example:{server.port}", resolve=resolving("127.0.0.1", "127.0.0.2")) as client,
     ):
-        assert (await door.get(f"a.example:{server.port}")).endswith(b"hello")
-        assert (await door.over())[0].address == "127.0.0.2"
+        assert (await client.get(f"a.example:{server.port}")).endswith(b"hello")
+        assert (await client.over())[0].address == "127.0.0.2"
 
 
 async def test_connections_beyond_the_limit_wait_their_turn() -> None:
     async with (
         origin() as server,
-        proxy(f"a.example:{server.port}", limits=EgressLimits(connections=2)) as door,
+        proxy(f"a.example:{server.port}", limits=EgressLimits(connections=2)) as client,
     ):
-        holders = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(2)]
-        waiting = asyncio.create_task(door.get(f"a.example:{server.port}"))
+        holders = [await asyncio.open_connection("127.0.0.1", client.port) for _ in range(2)]
+        waiting = asyncio.create_task(client.get(f"a.example:{server.port}"))
         await asyncio.sleep(0.2)
-        assert (door.egress.connections, waiting.done()) == (2, False)
+        assert (client.egress.connections, waiting.done()) == (2, False)
         holders[0][1].close()
         assert (await waiting).endswith(b"hello")
         holders[1][1].close()
@@ -369,8 +369,8 @@ async def test_half_closed_tunnel_still_brings_the_answer() -> None:
 
     async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        async with proxy(f"a.example:{port}") as door:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        async with proxy(f"a.example:{port}") as client:
+            reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
             writer.write(
                 f"CONNECT a.example:{port} HTTP/1.1\r\nHost: a.example:{port}\r\n\r\nearly ".encode()
             )
@@ -379,7 +379,7 @@ async def test_half_closed_tunnel_still_brings_the_answer() -> None:
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(), 5) == b"all of it: early and late"
             writer.close()
-            ended = (await door.over())[0]
+            ended = (await client.over())[0]
     assert (ended.bytes_up, ended.bytes_down, ended.allowed) == (14, 25, True)
 
 
@@ -405,8 +405,8 @@ async def test_side_that_does_not_read_stops_the_side_that_sends(direction: str)
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024) as server:
         port = server.sockets[0].getsockname()[1]
-        async with proxy(f"a.example:{port}", limits=EgressLimits(idle_timeout_s=1)) as door:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port, limit=1024)
+        async with proxy(f"a.example:{port}", limits=EgressLimits(idle_timeout_s=1)) as client:
+            reader, writer = await asyncio.open_connection("127.0.0.1", client.port, limit=1024)
             writer.write(f"CONNECT a.example:{port} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             await reader.readuntil(b"\r\n\r\n")
             try:
@@ -414,7 +414,7 @@ async def test_side_that_does_not_read_stops_the_side_that_sends(direction: str)
                     await pour(writer)
             except OSError:
                 pass  # the idle limit cut it
-            ended = (await door.over())[0]
+            ended = (await client.over())[0]
             writer.transport.abort()
         stalled.set()
     assert "No byte was transferred for 1 s" in ended.reason
@@ -433,9 +433,9 @@ async def test_closing_cuts_open_connections_and_leaves_nothing() -> None:
     before = await open_descriptors(), threads()
     async with (
         origin() as server,
-        proxy(f"a.example:{server.port}") as door,
+        proxy(f"a.example:{server.port}") as client,
     ):
-        sides = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(5)]
+        sides = [await asyncio.open_connection("127.0.0.1", client.port) for _ in range(5)]
         for _, writer in sides[1:]:
             writer.write(f"CONNECT a.example:{server.port} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
         for reader, _ in sides[1:]:
@@ -445,8 +445,8 @@ async def test_closing_cuts_open_connections_and_leaves_nothing() -> None:
             assert await asyncio.wait_for(reader.read(), 2) == b""
         writer.transport.abort()
     with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection("127.0.0.1", door.port)
-    assert len(await door.over(4)) == 4
+        await asyncio.open_connection("127.0.0.1", client.port)
+    assert len(await client.over(4)) == 4
     await asyncio.sleep(0.05)
     assert await open_descriptors() <= before[0]
     assert threads() <= before[1]
@@ -461,13 +461,13 @@ async def test_socket_that_does_not_listen_is_refused_and_closed() -> None:
 
 
 async def test_the_rate_of_attempts_is_limited() -> None:
-    async with proxy(limits=EgressLimits(attempts_per_s=20)) as door:
-        asking = [asyncio.create_task(door.get("b.example")) for _ in range(200)]
+    async with proxy(limits=EgressLimits(attempts_per_s=20)) as client:
+        asking = [asyncio.create_task(client.get("b.example")) for _ in range(200)]
         await asyncio.sleep(1)
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-        assert 40 <= len(door.attempts) <= 75
+        assert 40 <= len(client.attempts) <= 75
 
 
 # --- checks inside the tunnel ---
@@ -561,8 +561,8 @@ def test_environment_is_the_same_for_all_tools() -> None:
     assert all(proxied[name] == proxied[name.upper()] for name in ("http_proxy", "https_proxy", "no_proxy"))
 
 
-def through(door: Proxy) -> dict[str, str]:
-    return door.egress.environment()
+def through(client: Proxy) -> dict[str, str]:
+    return client.egress.environment()
 
 
 async def test_urllib_works_over_http_and_https(tmp_path: Path) -> None:
@@ -571,10 +571,10 @@ async def test_urllib_works_over_http_and_https(tmp_path: Path) -> None:
     async with (
         origin() as plain,
         origin(tls=tls) as secure,
-        proxy(f"a.example:{plain.port}", f"a.example:{secure.port}") as door,
+        proxy(f"a.example:{plain.port}", f"a.example:{secure.port}") as client,
     ):
         urls = f"http://a.example:{plain.port}/", f"https://a.example:{secure.port}/"
-        env = {**through(door), "SSL_CERT_FILE": str(trusted)}
+        env = {**through(client), "SSL_CERT_FILE": str(trusted)}
         code, output = await run(sys.executable, "-c", script, *urls, env=env, cwd=tmp_path)
     assert (code, output) == (0, "[b'hello', b'hello']\n")
 
@@ -584,13 +584,13 @@ async def test_curl_works_and_shows_the_refusal(tmp_path: Path) -> None:
     async with (
         origin() as plain,
         origin(tls=tls) as secure,
-        proxy(f"a.example:{plain.port}", f"a.example:{secure.port}") as door,
+        proxy(f"a.example:{plain.port}", f"a.example:{secure.port}") as client,
     ):
         urls = f"http://a.example:{plain.port}/", f"https://a.example:{secure.port}/"
-        works = await run("curl", "-sS", "--cacert", trusted, *urls, env=through(door), cwd=tmp_path)
-        posts = await run("curl", "-sS", "-d", "x=1", urls[0], env=through(door), cwd=tmp_path)
-        refused = await run("curl", "-sS", "http://b.example/", env=through(door), cwd=tmp_path)
-        tunnel = await run("curl", "-v", "https://b.example/", env=through(door), cwd=tmp_path)
+        works = await run("curl", "-sS", "--cacert", trusted, *urls, env=through(client), cwd=tmp_path)
+        posts = await run("curl", "-sS", "-d", "x=1", urls[0], env=through(client), cwd=tmp_path)
+        refused = await run("curl", "-sS", "http://b.example/", env=through(client), cwd=tmp_path)
+        tunnel = await run("curl", "-v", "https://b.example/", env=through(client), cwd=tmp_path)
     assert (works, posts) == ((0, "hellohello"), (0, "hello"))
     assert "start with: --net b.example" in refused[1]
     assert tunnel[0] == 56 and "--net b.example" in tunnel[1]
@@ -612,11 +612,11 @@ async def test_pip_downloads_from_an_index(tmp_path: Path, scheme: str) -> None:
     wheel(index / "demo-1.0-py3-none-any.whl")
     trusted, tls = certificate(tmp_path, "pypi.example")
     with files(tmp_path / "www", tls=tls if scheme == "https" else None) as port:
-        async with proxy(f"pypi.example:{port}") as door:
+        async with proxy(f"pypi.example:{port}") as client:
             pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--dest", "got"]
             url = f"{scheme}://pypi.example:{port}/simple"
             options = ["--index-url", url, "--trusted-host", "pypi.example", "--cert", str(trusted)]
-            env = {**through(door), "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+            env = {**through(client), "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
             code, output = await run(*pip, *options, "demo", env=env, cwd=tmp_path)
             evil = f"{scheme}://evil.example:{port}/demo-2.0-py3-none-any.whl"
             _, refused = await run(*pip, "--retries=0", evil, env=env, cwd=tmp_path)
@@ -633,8 +633,8 @@ async def test_git_clones_and_pushes(tmp_path: Path, scheme: str) -> None:
     await run(*git, "init", "-q", "--bare", "www/a.git", env={}, cwd=tmp_path)
     await run(*git, "-C", "www/a.git", "config", "http.receivepack", "true", env={}, cwd=tmp_path)
     with files(tmp_path / "www", tls=tls if scheme == "https" else None) as port:
-        async with proxy(f"git.example:{port}") as door:
-            env = {**through(door), "GIT_SSL_CAINFO": str(trusted), "GIT_TERMINAL_PROMPT": "0"}
+        async with proxy(f"git.example:{port}") as client:
+            env = {**through(client), "GIT_SSL_CAINFO": str(trusted), "GIT_TERMINAL_PROMPT": "0"}
             url = f"{scheme}://git.example:{port}/a.git"
             for step in (
                 ["clone", "-q", url, "one"],
@@ -665,8 +665,8 @@ async def test_npm_fetches_a_package(tmp_path: Path) -> None:
         version = {"name": "demo", "version": "1.0.0", "dist": dist}
         document = {"name": "demo", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
         (www / "demo").write_text(json.dumps(document))
-        async with proxy(f"npm.example:{port}") as door:
-            env = {**through(door), "npm_config_update_notifier": "false", "npm_config_fetch_retries": "0"}
+        async with proxy(f"npm.example:{port}") as client:
+            env = {**through(client), "npm_config_update_notifier": "false", "npm_config_fetch_retries": "0"}
             code, output = await run(*npm(), "pack", "demo", "--registry", registry, env=env, cwd=tmp_path)
     assert code == 0, output
     assert (tmp_path / "demo-1.0.0.tgz").read_bytes() == packed.getvalue()
@@ -677,10 +677,10 @@ async def test_on_debian_and_ubuntu_apt_fetches_a_file(tmp_path: Path) -> None:
     (tmp_path / "www").mkdir()
     (tmp_path / "www" / "Release").write_text("Suite: demo\n")
     with files(tmp_path / "www") as port:
-        async with proxy(f"deb.example:{port}") as door:
+        async with proxy(f"deb.example:{port}") as client:
             helper = ["/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=root", "download-file"]
             url = f"http://deb.example:{port}/Release"
-            code, output = await run(*helper, url, "got", env=through(door), cwd=tmp_path)
+            code, output = await run(*helper, url, "got", env=through(client), cwd=tmp_path)
     assert code == 0, output
     assert (tmp_path / "got").read_text() == "Suite: demo\n"
 
