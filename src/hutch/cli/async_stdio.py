@@ -61,6 +61,10 @@ class Inlet:
         self._pending = None
         return data
 
+    def is_ready(self) -> bool:
+        """True if bytes or the end of input can be read without waiting."""
+        return bool(select.select([self._fd], [], [], 0)[0])
+
     def _read(self) -> bytes:
         while True:
             try:

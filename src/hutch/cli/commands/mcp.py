@@ -163,6 +163,8 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: i
             answering = asyncio.ensure_future(_answer_early(inlet, parts, write, answered, is_known=is_known))
             # Imports block the event loop, and a client asks for the tools right away.
             await asyncio.wait([answering], timeout=NEXT_MESSAGE_TIMEOUT_S)
+            while not answering.done() and inlet.is_ready():  # on a busy machine
+                await asyncio.wait([answering], timeout=NEXT_MESSAGE_TIMEOUT_S)
             if answering.done() and answering.result():
                 return exit_codes.OK
             load_structlog()  # before the thread: other modules may need what structlog must not find

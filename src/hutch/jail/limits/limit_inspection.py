@@ -294,25 +294,24 @@ class Inspector:
         return UNKNOWN
 
     def _confirmed_usage(self, in_files: int) -> Usage:
-        """The jail's usage. If it exceeds a limit and a process has ended or is ending, count again while
-        all are frozen.
+        """The jail's usage, counted again while all are frozen if it exceeds a limit and may be less.
 
-        Killed processes take time to end, pages shared by a process tree were counted once for each, and
-        memory passed from process to process must not be missed.
+        Killed processes take time to end, pages shared by a process tree were counted once for each,
+        memory passed on must not be missed, and on a busy machine a process is slow to read.
         """
         used_now = self._measure_usage(self.members, in_files)
-        if not self._is_too_much(used_now, in_files) or not any(map(is_dying, self.members)):
+        is_sure = not used_now.is_bound and not any(map(is_dying, self.members))
+        if is_sure or not self._is_too_much(used_now, in_files):
             return used_now
-        with freeze(self._warden):
-            return self._measure_usage(
-                [each for each in members(self._warden) if not is_dying(each)], in_files
-            )
+        with freeze(self._warden) as frozen:
+            living = [each for each in members(self._warden) if not is_dying(each)]
+            return self._measure_usage(living, in_files, frozen=frozen)
 
     def _memory_of(self, jail: Sequence[Member], max_bytes: int) -> int:
         """The memory of some processes, without files in a tmpfs."""
         return self._measure_usage(jail, self._limits.memory_bytes - max_bytes).memory_bytes
 
-    def _measure_usage(self, jail: Sequence[Member], in_files: int) -> Usage:
+    def _measure_usage(self, jail: Sequence[Member], in_files: int, *, frozen: bool = False) -> Usage:
         limits = self._limits
         return usage(
             self._warden,
@@ -320,6 +319,7 @@ class Inspector:
             max_bytes=limits.memory_bytes - in_files,
             max_descriptors=limits.descriptors,
             max_mappings=limits.mappings,
+            frozen=frozen,
         )
 
     def _is_too_much(self, used_now: Usage, in_files: int) -> bool:

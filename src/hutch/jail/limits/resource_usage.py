@@ -36,6 +36,7 @@ class Usage:
     by_command: Mapping[int, int]  # reaper: bytes used by the processes below it
     descriptors: int
     mappings: int  # 0 while memory use is certainly below the limit
+    is_bound: bool = False  # pages that processes share may be counted several times: they could not be read
 
 
 @dataclass(slots=True)
@@ -46,9 +47,17 @@ class _MemoryUse:
 
 
 def usage(
-    warden: int, jail: Sequence[Member], *, max_bytes: int, max_descriptors: int, max_mappings: int
+    warden: int,
+    jail: Sequence[Member],
+    *,
+    max_bytes: int,
+    max_descriptors: int,
+    max_mappings: int,
+    frozen: bool = False,
 ) -> Usage:
-    """Add up the resources of the processes. Sums above a limit are exact; sums below it are upper bounds."""
+    """Add up the resources of the processes. Sums above a limit are exact, unless `is_bound`; sums below it
+    are upper bounds. There is more time to read processes that are `frozen`."""
+    is_bound = False
     uses = [_memory_use(member) for member in jail]
     descriptors = sum(_descriptors(member) for member in jail)
     if descriptors > max_descriptors:
@@ -62,7 +71,7 @@ def usage(
         mappings = found.mappings
         known += found.bytes + mappings * MAPPING_BYTES + (_tcp_bytes(warden) if tcp else 0)
         if mappings <= max_mappings and known + sum(held.own_bytes for held in uses) > max_bytes:
-            _subtract_shared_pages(uses, max_bytes=max_bytes - known)
+            is_bound = not _subtract_shared_pages(uses, max_bytes=max_bytes - known, frozen=frozen)
         total = known + sum(held.own_bytes for held in uses)
     commands = [held for held in uses if not held.member.trusted]
     biggest = max(commands, key=lambda held: held.own_bytes, default=None)
@@ -74,6 +83,7 @@ def usage(
         by_command=_by_command(commands),
         descriptors=descriptors,
         mappings=mappings,
+        is_bound=is_bound,
     )
 
 
@@ -114,8 +124,9 @@ def _by_command(commands: Sequence[_MemoryUse]) -> dict[int, int]:
     return total
 
 
-def _subtract_shared_pages(uses: Sequence[_MemoryUse], *, max_bytes: int) -> None:
-    """Count pages only once that processes share by fork, largest process first.
+def _subtract_shared_pages(uses: Sequence[_MemoryUse], *, max_bytes: int, frozen: bool) -> bool:
+    """Count pages only once that processes share by fork, largest process first. False if some processes
+    could not be read in time.
 
     Reading may block on a process, so a thread does it for a short time. On a busy machine it may take
     longer, while it makes progress and the known sum is within the limit. Processes that were not read
@@ -142,13 +153,14 @@ def _subtract_shared_pages(uses: Sequence[_MemoryUse], *, max_bytes: int) -> Non
     before = 0
     while not done.wait(ROLLUP_INTERVAL_S) and time.monotonic() - started_at < MAX_ROLLUP_S:
         known = dict(shared_bytes)
-        waits = len(known) == before and not _is_runnable(reader)
+        waits = not frozen and len(known) == before and not _is_runnable(reader)
         if waits or sum(own[pid] - shared for pid, shared in known.items()) > max_bytes:
             break
         before = len(known)
     known = dict(shared_bytes)
     for held in uses:
         held.own_bytes -= known.get(held.member.pid, 0)
+    return len(known) == len(own)
 
 
 def _is_runnable(thread: threading.Thread) -> bool:
