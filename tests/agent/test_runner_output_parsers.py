@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hutch.agent.repository_testing.go_locations import with_go_directories
 from hutch.agent.repository_testing.junit import junit
 from hutch.agent.repository_testing.result_counter import MAX_CASES, MAX_FAILURES
 from hutch.agent.repository_testing.runner_output_parsers import MAX_BYTES, READERS, cargo, go_events, jest
@@ -209,6 +210,36 @@ def test_go_counts_tests_without_subtests_and_build_failures() -> None:
     nothing = [{"Action": "start", "Package": "a"}, {"Action": "skip", "Package": "a"}]
     assert go_events("\n".join(map(json.dumps, nothing)).encode()) == Counts()
     assert go_events(b"go: cannot find main module") is None
+
+
+def test_a_go_test_that_fails_besides_its_subtests_is_named() -> None:
+    ends = [
+        ("TestT/one", "pass"),
+        ("TestT", "fail"),
+        ("TestU/x/y", "fail"),
+        ("TestU/x", "fail"),
+        ("TestU", "fail"),
+    ]
+    events = [{"Action": end, "Package": "example.com/m/add", "Test": test} for test, end in ends]
+    counts = go_events("\n".join(map(json.dumps, events)).encode())
+    assert [case[:2] for case in cases(counts)] == [
+        ("example.com/m/add.TestT/one", "passed"),
+        ("example.com/m/add.TestT", "failed"),
+        ("example.com/m/add.TestU/x/y", "failed"),
+    ]
+
+
+def test_go_files_get_the_directory_of_their_package() -> None:
+    output = {"Action": "output", "Output": "    a_test.go:9: no\n"}
+    end = {"Action": "fail"}
+    packages = ["example.com/m", "example.com/m/add", "example.com/more"]
+    events = [{**event, "Package": each, "Test": "TestA"} for each in packages for event in (output, end)]
+    counts = go_events("\n".join(map(json.dumps, events)).encode())
+    assert counts is not None
+    located = with_go_directories(counts, b"// ours\nmodule example.com/m // of this repository\n")
+    assert [case.file for case in located.cases] == ["a_test.go", "add/a_test.go", "a_test.go"]
+    assert [each.location for each in located.failures] == ["a_test.go:9", "add/a_test.go:9", "a_test.go:9"]
+    assert with_go_directories(counts, b"no module\n") == counts
 
 
 JEST = {

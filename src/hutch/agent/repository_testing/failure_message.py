@@ -21,7 +21,8 @@ PLACE = re.compile(
 PYTHON_FRAME = re.compile(r'^(\s*)File "([^"\n]{1,500})", line (\d{1,7})')
 PYTEST_PLACE = re.compile(r"^(\S{1,500}\.py):(\d{1,7}): ", re.MULTILINE)
 FOREIGN = re.compile(
-    r"^(?:<|node:|/usr/|/rustc/|/opt/)|/(?:node_modules|site-packages|dist-packages|unittest|_pytest|pluggy|\.cargo)/"
+    r"^(?:<|node:|/usr/|/rustc/|/opt/)|/(?:go[\w.-]{0,20}|libexec)/src/(?:runtime|testing)/"
+    r"|/(?:node_modules|site-packages|dist-packages|unittest|_pytest|pluggy|\.cargo)/"
 )
 NOISE = re.compile(
     r"^\s*(?:at\b.*(?:node:|node_modules/|/rustc/|<anonymous>\)$).*|.{0,200}\(node:[\w/.:-]+\)|node:[\w/.:-]+"

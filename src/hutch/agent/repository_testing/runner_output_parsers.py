@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, get_args
 
@@ -31,7 +31,7 @@ GO_NOISE = ("=== ", "--- ", "FAIL", "ok  \t", "PASS", "exit status")
 
 
 def go_events(data: bytes) -> Counts | None:
-    """`go test -json`: one event per line; only tests without subtests count."""
+    """`go test -json`: one event per line. A test with subtests counts only if it failed and they did not."""
     ends: dict[tuple[str, str], tuple[Outcome, float]] = {}
     outputs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     broken: list[str] = []
@@ -48,17 +48,23 @@ def go_events(data: bytes) -> Counts | None:
                 broken.append(package)
     if not ends and not broken:
         return Counts() if data.strip().startswith(b"{") else None
-    parents = {(package, test.rpartition("/")[0]) for package, test in ends if "/" in test}
-    failing = {package for (package, _), (outcome, _) in ends.items() if outcome == "failed"}
+    failed = [key for key, (outcome, _) in ends.items() if outcome == "failed"]
+    parents, with_failed_subtests = _with_subtests(ends), _with_subtests(failed)
+    failing = {package for package, _ in failed}
     tally = Tally()
     for key, (outcome, took) in ends.items():
-        if key not in parents:
+        if key not in parents or (outcome == "failed" and key not in with_failed_subtests):
             describe = partial(_go_failure, ".".join(key), outputs[key])
             tally.add(outcome, ".".join(key), duration_s=took, selector=" ".join(key), describe=describe)
     for package in broken:
         if package not in failing:  # it did not build, or quit in the middle
             tally.add("failed", package, describe=partial(_go_failure, package, outputs[package, ""]))
     return tally.counts()
+
+
+def _with_subtests(tests: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those that one of these tests is a subtest of."""
+    return {(package, test.rpartition("/")[0]) for package, test in tests if "/" in test}
 
 
 def _go_failure(name: str, parts: list[str]) -> Failure:

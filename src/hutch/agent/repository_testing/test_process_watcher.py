@@ -36,7 +36,13 @@ class ProcessWatch:
     """Watches one process within its block. It is interrupted first and killed after a moment."""
 
     def __init__(
-        self, stop: Stop, silence_s: float | None, on_output: OnOutput | None, on_line: OnLine | None
+        self,
+        stop: Stop,
+        silence_s: float | None,
+        on_output: OnOutput | None,
+        on_line: OnLine | None,
+        *,
+        builds_silently: bool = False,
     ) -> None:
         self.stopped: Stopped = ""
         self._stop = stop
@@ -44,6 +50,7 @@ class ProcessWatch:
         self._on_output = on_output
         self._on_line = on_line
         self._line = b""
+        self._is_building = builds_silently  # until its first output, silence is no sign of a test that hangs
         self._printed_at = time.monotonic()
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -61,7 +68,7 @@ class ProcessWatch:
         self._task = asyncio.ensure_future(self._watch(process))
 
     def add(self, stream: StreamName, data: bytes) -> None:
-        self._printed_at = time.monotonic()
+        self._printed_at, self._is_building = time.monotonic(), False
         if self._on_output is not None:
             self._on_output(stream, data)
         if self._on_line is not None:
@@ -75,9 +82,9 @@ class ProcessWatch:
 
     async def _watch(self, process: Process) -> None:
         while not self.stopped:
-            left_s = (
-                None if self._silence_s is None else self._printed_at + self._silence_s - time.monotonic()
-            )
+            now, left_s = time.monotonic(), self._silence_s
+            if left_s is not None and not self._is_building:
+                left_s += self._printed_at - now
             if left_s is not None and left_s <= 0:
                 self.stopped = "silence"
                 break

@@ -27,8 +27,8 @@ WITHOUT_IT = (
 
 # For users, who can do more about it than a model.
 NOT_THERE = (
-    "The test runner is not in the jail. Install it below /usr where Hutch runs, or set tests.command in "
-    ".hutch/config.toml."
+    "The test runner is not in the jail. Install it below /usr where Hutch runs, name its directory in the "
+    "setting jail.toolchains, or set tests.command in .hutch/config.toml."
 )
 NO_PYTEST = (
     "pytest is not in the jail. Let Hutch install the repository's dependencies (hutch environment show), "

@@ -58,14 +58,14 @@ async def run_tests(
     """Run tests once under the limits of the `test` profile, inside those of the jail.
 
     `clean` removes secrets from the output and the report, before anything is cut. Tests that print nothing
-    for `silence_s` are stopped, as those that `stop` stops: what they reported until then counts.
+    for `silence_s` are stopped, as those that `stop` stops: what they reported until then counts. A runner
+    that builds in silence is stopped for it only after its first output.
     """
-    began, printed = time.monotonic(), _Printed()
+    began, printed, stop = time.monotonic(), _Printed(), Stop() if stop is None else stop
     await _prepare(jail, runner)
     known = _limits(memory_bytes)
-    watch = ProcessWatch(
-        Stop() if stop is None else stop, silence_s, None if runner.report else printed.add, on_line
-    )
+    reads, is_silent = None if runner.report else printed.add, runner.builds_silently
+    watch = ProcessWatch(stop, silence_s, reads, on_line, builds_silently=is_silent)
     try:
         async with watch:
             ran = await jail.run(

@@ -41,6 +41,11 @@ class Runner:
         return (*self.argv, *self.all_tests)
 
     @property
+    def builds_silently(self) -> bool:
+        """True if the runner prints nothing while it compiles, which may take minutes: Go, the first time."""
+        return self.reader == "go"
+
+    @property
     def always_counts(self) -> bool:
         """True if every real run of this runner reports counts."""
         return self.reader != "summary"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
+from hutch.agent.repository_testing.go_locations import with_go_directories
 from hutch.agent.repository_testing.result_counter import MAX_CASES
 from hutch.agent.repository_testing.runner_detection import NO_TESTS, detect_all
 from hutch.agent.repository_testing.services_for_tests import TestServices
@@ -118,6 +119,9 @@ class RepositoryTests:
                 if len(runners) == 1:
                     raise
                 report = _not_started(runner, self.redactor.redact(str(error)))
+            if runner.reader == "go" and report.counts is not None:
+                go_mod = self._read("/".join(filter(None, [runner.directory, "go.mod"])))
+                report = replace(report, counts=with_go_directories(report.counts, go_mod or b""))
             reports.append(placed(report, runner))
             if stop or report.timed_out:
                 break
