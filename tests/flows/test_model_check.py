@@ -157,7 +157,8 @@ async def test_a_named_model_without_its_key_says_how_to_set_it(tmp_path: Path) 
     assert (check.status, check.found) == (
         "warn",
         "anthropic:claude-sonnet-5-5 cannot be used: There is no key for anthropic. Set it with "
-        "`hutch config set-secret anthropic_api_key`, or in the environment as ANTHROPIC_API_KEY.",
+        "`hutch config set-secret anthropic_api_key`, or in the environment as ANTHROPIC_API_KEY "
+        "(in that of the server, if one runs).",
     )
 
 

@@ -159,6 +159,12 @@ async def test_an_error_of_the_router_is_a_problem_too(api: Api) -> None:
         assert answered.json()["trace_id"] == answered.headers["x-trace-id"]
 
 
+async def test_a_method_that_is_not_supported_lists_all_that_are(api: Api) -> None:
+    answered = await api.request("PUT", f"{V1}/users/me/preferences", json={})
+    assert (answered.status_code, answered.headers["allow"]) == (405, "GET, PATCH")
+    assert answered.json()["detail"] == "PUT is not supported here. Supported: GET, PATCH."
+
+
 DEEP = b'{"limits":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 

@@ -56,6 +56,6 @@ def test_near_names() -> None:
 def test_how_a_key_is_set() -> None:
     assert how_to_set("openai-compatible") == (
         "Set it with `hutch config set-secret openai_compatible_api_key`, or in the environment as "
-        "OPENAI_COMPATIBLE_API_KEY."
+        "OPENAI_COMPATIBLE_API_KEY (in that of the server, if one runs)."
     )
     assert key_variables("gemini") == ("GEMINI_API_KEY", "GOOGLE_API_KEY")

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from hutch.domain.errors import (
     DataGone,
@@ -143,8 +144,10 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
     async def http(request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
             return bug_response(error)
-        status = status_for(error.status_code)
-        return problem(status, _of_router(request, error), headers=error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == 405 and (allowed := _allowed_methods(request)):
+            headers["Allow"] = allowed
+        return problem(status_for(error.status_code), _of_router(request, error, headers), headers=headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
         if not isinstance(error, RequestValidationError):
@@ -174,10 +177,17 @@ def _not_json(request: Request) -> str:
     return f"The body was not read. {declared}: send Content-Type: application/json."
 
 
-def _of_router(request: Request, error: HTTPException) -> str:
+def _allowed_methods(request: Request) -> str:
+    """The methods of all routes with this path; the router itself knows only those of the first one."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    found = [route.methods or set() for route in routes if route.matches(request.scope)[0] is Match.PARTIAL]
+    return ", ".join(sorted(set().union(*found)))
+
+
+def _of_router(request: Request, error: HTTPException, headers: Mapping[str, str]) -> str:
     if error.status_code == 404:
         return "There is nothing at this address. /api/openapi.json lists all routes."
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
+        allowed = headers.get("Allow", "")
         return f"{request.method} is not supported here.{f' Supported: {allowed}.' if allowed else ''}"
     return str(error.detail)

@@ -84,7 +84,8 @@ def how_to_set(provider: str) -> str:
     """A hint how to set the key."""
     variables = " or ".join(key_variables(provider))
     return (
-        f"Set it with `hutch config set-secret {key_name(provider)}`, or in the environment as {variables}."
+        f"Set it with `hutch config set-secret {key_name(provider)}`, or in the environment as {variables} "
+        "(in that of the server, if one runs)."
     )
 
 
