@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hutch.agent.tools.bash import STDERR
 from hutch.cli.render.command_output import FIRST_LINES, LAST_LINES, LiveOutput, Window
 from hutch.cli.render.transcript import Line, Transcript
 
@@ -14,6 +15,16 @@ def test_finished_lines_are_shown_once() -> None:
     assert live.add("stdout", "o\n10%\r100%\nthr") == ["two", "100%"]
     assert live.rest("one\ntwo\n100%\nthree\noops\n[exit code 3]") == (["three", "[exit code 3]"], 0)
     assert live.rest("of another") == (["of another"], 0)
+
+
+def test_the_mark_of_standard_error_is_not_left_alone() -> None:
+    live = LiveOutput()
+    live.add("stdout", "out\n")
+    live.add("stderr", "oops\n")
+    assert live.rest(f"out\n{STDERR}\noops\n[exit code 3]") == (["[exit code 3]"], 0)
+    live.add("stdout", "out\n")
+    assert live.rest(f"out\n{STDERR}\noops") == ([STDERR, "oops"], 0)
+    assert live.rest(f"{STDERR}\noops") == ([STDERR, "oops"], 0)
 
 
 def test_the_first_and_last_lines_are_shown_and_the_others_counted() -> None:

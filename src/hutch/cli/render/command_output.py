@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 FIRST_LINES = 12
 LAST_LINES = 4
+STDERR_MARK = "[stderr]"  # in a result, before what was printed to standard error
 MAX_LINE_CHARS = 4096  # buffered of a line without an end
 
 
@@ -54,11 +55,16 @@ class LiveOutput:
         If lines were shown live, the result includes the last lines.
         """
         shown, remaining = self._shown.copy(), []
+        mark: list[str] = []  # left out if the lines after it were shown live, in the order of both streams
         for line in text.splitlines():
             if shown[line] > 0:
                 shown[line] -= 1
+                mark = []
+            elif line == STDERR_MARK and self._shown:
+                mark = [line]
             else:
-                remaining.append(line)
+                remaining += [*mark, line]
+                mark = []
         space = max(0, FIRST_LINES - self._shown.total())
         late = max(len(remaining), self._late) - space  # a result may be shorter than the printed output
         is_live = bool(self._shown)
