@@ -36,6 +36,8 @@ def load_cases(path: Path, *, repos: str = REPOS) -> list[EvalCase]:
 
 def _text(path: Path) -> str:
     try:
+        if path.is_dir():
+            raise BadRequest(f"{path} is a directory. Name a set of tasks: a YAML, JSON or JSON Lines file.")
         if path.stat().st_size > MAX_BYTES:
             raise BadRequest(f"{path} is over {MAX_BYTES // 2**20} MiB. Split it.")
         return path.read_text(encoding="utf-8")
