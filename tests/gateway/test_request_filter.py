@@ -12,9 +12,9 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from hutch.gateway.auth.rate_limits import MAX_BUCKETS, RateLimiter, address_key
 from hutch.gateway.auth.request_filter import check_frequency, check_host, check_origin
 from hutch.gateway.auth.server_names_and_client_address import ServerNames
+from hutch.gateway.auth.token_bucket_rate_limits import MAX_BUCKETS, RateLimiter, address_key
 from hutch.settings.server_sections import Server
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering, bearer

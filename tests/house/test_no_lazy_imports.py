@@ -80,7 +80,7 @@ LATE = {
         (
             ("hutch.cli.commands.run", module)
             for module in (
-                "hutch.cli.early_session_request",
+                "hutch.cli.session_request_before_imports",
                 "hutch.cli.git_author",
                 "hutch.cli.run_lifecycle",
                 "hutch.settings.author_setting",

@@ -19,9 +19,9 @@ from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, S
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.store import log_head_signing
-from hutch.store.blobs import Blobs
 from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.large_payload_files import Blobs
 from hutch.store.log_write_transaction import Transaction
 from hutch.store.payload_retention import Pruned, prune
 from hutch.store.record_export import export_record

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.workspace.files.syscalls import Syscalls
+from hutch.workspace.files.file_change_syscalls import Syscalls
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ROUNDS = [500, pytest.param(5000, marks=pytest.mark.soak)]

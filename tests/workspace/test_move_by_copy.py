@@ -11,9 +11,9 @@ import pytest
 
 from hutch.domain.errors import Conflict, HutchError
 from hutch.snapshots.confined_directory import Directory
+from hutch.workspace.files.file_change_syscalls import Syscalls
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.move_by_copy import copy_subtree, restore_missing, signature
-from hutch.workspace.files.syscalls import Syscalls
 from tests.workspace.changing import (
     WHEN_NS,
     Failing,

@@ -14,7 +14,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.event_log import SqlLog
 from hutch.store.sessions import Sessions
-from hutch.store.short_ids import find_session_id
+from hutch.store.short_id_lookup import find_session_id
 from hutch.store.users import Users
 from hutch.wiring.event_log import event_log
 

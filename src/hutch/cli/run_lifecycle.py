@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES, Client
-from hutch.cli.early_session_request import EarlyRequest
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.render.run_summary import SUMMED_UP, RunSummary
 from hutch.cli.render.transcript import Line, Transcript
@@ -20,6 +19,7 @@ from hutch.cli.run_wait import AwaitedRun
 from hutch.cli.screens.attach_prompt import AttachPrompt
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions, SessionClient, open_sessions
+from hutch.cli.session_request_before_imports import EarlyRequest
 from hutch.cli.signals import ended_by, stop_when_unread
 from hutch.cli.terminal_check import can_prompt
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable

@@ -32,8 +32,8 @@ from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_host_dependencies import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
-from hutch.store.process_bound_runs import reservation_name
 from hutch.store.run_queue import Runs
+from hutch.store.runs_reserved_for_process import reservation_name
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.test_runs import StoredTests
 from hutch.system.steady_clock import wall_ms

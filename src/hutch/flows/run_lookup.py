@@ -7,7 +7,7 @@ from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.store.event_log_interface import EventLog
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
-from hutch.store.short_ids import find_work_id
+from hutch.store.short_id_lookup import find_work_id
 from hutch.store.table_access import Rows
 
 

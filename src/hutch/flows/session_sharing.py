@@ -6,7 +6,7 @@ from typing import get_args
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, ShareRole, ShareScope
-from hutch.flows.session_access import Action, actions, check, no_session
+from hutch.flows.session_permissions import Action, actions, check, no_session
 from hutch.flows.user_accounts import Accounts, Actor
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share

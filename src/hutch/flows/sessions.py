@@ -41,8 +41,8 @@ from hutch.flows.member_session_caps import is_capped
 from hutch.flows.preferences import with_preferences
 from hutch.flows.question_lookup import check_may_approve, find_question
 from hutch.flows.run_lookup import read_log
-from hutch.flows.session_access import Action, check, check_may_open, check_scope, no_session, reader
 from hutch.flows.session_from_request import check_lines, make_session
+from hutch.flows.session_permissions import Action, check, check_may_open, check_scope, no_session, reader
 from hutch.flows.session_validation import check_request, fork_network, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import CheckUndo, ListSnapshots, SnapshotForFork

@@ -14,7 +14,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.repository_dependencies import Environments
-from hutch.flows.session_access import check_may_open
+from hutch.flows.session_permissions import check_may_open
 from hutch.flows.sessions import allowed
 from hutch.workspace.lifecycle.workspace_record import Record
 

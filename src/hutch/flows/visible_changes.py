@@ -5,7 +5,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.flows.session_access import Action
+from hutch.flows.session_permissions import Action
 from hutch.flows.sessions import allowed
 from hutch.store.proposed_changes import Changes
 

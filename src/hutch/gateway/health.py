@@ -29,7 +29,7 @@ from hutch.gateway.problem_json import problem
 from hutch.gateway.rest.base_route import PREFIX, PROBLEMS, server_of
 from hutch.jail.machine_checks import attempt, jail
 from hutch.sessions.session_host import LocalHost
-from hutch.store.readiness import check_schema, check_writable
+from hutch.store.readiness_checks import check_schema, check_writable
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
 from hutch.domain.user import Caller
 from hutch.flows import sessions, visible_changes
-from hutch.flows.session_access import Action, check_may_open
+from hutch.flows.session_permissions import Action, check_may_open
 from hutch.gateway.auth.caller_dependency import Writer
 from hutch.gateway.http_errors import KeyReused
 from hutch.store.idempotency_keys import (

@@ -37,7 +37,7 @@ from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.limits.limit_enforcement import preferring_self
 from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
-from hutch.store.readiness import check_writable
+from hutch.store.readiness_checks import check_writable
 from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
 from hutch.system.nonblocking_standard_output import drain_output
 from hutch.system.running_server_discovery import RunningServer, announced, local_token, withdraw

@@ -38,9 +38,9 @@ from hutch.sessions.user_and_automatic_test_runs import UserTests
 from hutch.snapshots.git_storage import Snapshot
 from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
-from hutch.workspace.cross_line_secrets import hide_across_lines
 from hutch.workspace.files.files import CheckPath, PathStatus
 from hutch.workspace.files_hidden_from_search import HiddenFiles, SearchCheck, hide_secrets
+from hutch.workspace.secrets_across_search_matches import hide_across_lines
 from hutch.workspace.snapshot_comparison import find_differences
 
 AGENTS_SHELL = "agent"

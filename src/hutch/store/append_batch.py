@@ -11,9 +11,9 @@ from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.events import EVENT_TYPES, Entry, Event, UnknownEvent, to_json
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.domain.log_entry_audience import check_audience
-from hutch.store.blobs import Blobs
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import hash_payload, link, new_salts
+from hutch.store.large_payload_files import Blobs
 from hutch.store.log_limit import Omitted, check_capacity, is_omitted
 from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload

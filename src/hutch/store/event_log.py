@@ -17,7 +17,6 @@ from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId, ensure_ids_above
 from hutch.domain.log_entry_audience import Reader
 from hutch.store import schema
-from hutch.store.blobs import Blobs
 from hutch.store.database import (
     BUSY_TIMEOUT_S,
     MAX_CONCURRENT_EXPORTS,
@@ -29,6 +28,7 @@ from hutch.store.database import (
 from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import Evidence, Head, Listener, SearchResult
 from hutch.store.event_text_copy_erasure import collect_texts, erase_copies
+from hutch.store.large_payload_files import Blobs
 from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
 from hutch.store.log_head_signing import Notary
 from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full

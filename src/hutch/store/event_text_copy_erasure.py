@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
 from hutch.domain.ids import SessionId
-from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.idempotency_keys import NOT_STORED
+from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.schema import (
     answered_requests,
     changes,

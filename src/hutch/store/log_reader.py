@@ -8,9 +8,9 @@ from hutch.domain.errors import EventsMissing, NotFound
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.domain.old_event_names import current_payload, current_type
-from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import Record
+from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.schema import events, logs, public_keys, statements
 from hutch.store.signed_statements import Statement
 

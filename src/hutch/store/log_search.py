@@ -12,8 +12,8 @@ from hutch.domain.events import Entry, from_json
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry, audience_in, filter_entry
 from hutch.domain.old_event_names import current_payload, current_type
-from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.event_log_interface import SearchResult
+from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.log_reader import log_and_newest
 from hutch.store.schema import events
 

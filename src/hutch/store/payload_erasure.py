@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, select
 
-from hutch.store.blobs import Blobs
+from hutch.store.large_payload_files import Blobs
 from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.schema import events
 from hutch.store.signed_statements import Signer

@@ -19,8 +19,8 @@ from sqlalchemy.dialects.sqlite import insert
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Entry, ErasedEvent, Event, UnknownEvent, from_json
 from hutch.domain.ids import SessionId
-from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.event_log_interface import Listener
+from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.schema import events, logs, projections, stale_projections
 from hutch.store.table_access import Rows
 

@@ -17,7 +17,7 @@ from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
-from hutch.store.process_bound_runs import PREFIX, is_gone, is_reserved
+from hutch.store.runs_reserved_for_process import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.store.table_access import Rows
 from hutch.system.steady_clock import wall_ms

@@ -18,10 +18,10 @@ from sqlalchemy import Connection, Engine, func, select
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, audience_in
-from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.database import translate_errors
 from hutch.store.event_log_interface import ErasedMeanwhile, Evidence
 from hutch.store.hash_chain import Record
+from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.log_damage_check import HEAD_STATEMENT_KINDS, find_defects
 from hutch.store.log_reader import log_and_newest, read_head, read_public_keys, read_records, read_statements
 from hutch.store.schema import events

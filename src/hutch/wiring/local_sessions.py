@@ -14,7 +14,7 @@ from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.sessions.session_host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log
-from hutch.store.process_bound_runs import reservation_name
+from hutch.store.runs_reserved_for_process import reservation_name
 from hutch.wiring import models_and_secrets
 from hutch.wiring.session_file_retention import retention_of
 from hutch.wiring.session_host import local_host, services_of

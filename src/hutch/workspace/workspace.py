@@ -30,6 +30,7 @@ from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import ripgrep_search
 from hutch.workspace.change_observer import ChangeObserver
+from hutch.workspace.changes_from_operation_result import announced_by, are_plain_writes
 from hutch.workspace.files.change_watcher import ChangeWatcher
 from hutch.workspace.files.directory_listing import Page
 from hutch.workspace.files.files import CheckPath, Files, PathStatus
@@ -38,7 +39,6 @@ from hutch.workspace.files_hidden_from_search import IsHidden
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
 from hutch.workspace.lifecycle.workspace_record import Home, Record
 from hutch.workspace.link_resolution import resolve_links
-from hutch.workspace.operation_changes import announced_by, are_plain_writes
 from hutch.workspace.replaced_versions import store_replaced
 from hutch.workspace.search_match_redaction import Mask
 from hutch.workspace.workspace_quota import Quota

@@ -175,7 +175,7 @@ def _read_prompt(prompt: str) -> str:
 
 
 def _start(new: NewSession, *, on_server: bool, only_here: bool, as_json: bool) -> int:
-    from hutch.cli.early_session_request import send_early
+    from hutch.cli.session_request_before_imports import send_early
 
     early = None if only_here else send_early(new, any_server=on_server)
     from hutch.cli.run_lifecycle import Where, run_session  # the server works on the request meanwhile

@@ -32,7 +32,7 @@ from hutch.cli.commands.session_prune import prune_command
 from hutch.cli.commands.session_set import set_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.directory_copy_consent import may_copy
-from hutch.cli.input_effect import describe_effect
+from hutch.cli.input_effect_description import describe_effect
 from hutch.cli.local_session_lookup import is_new, stored_sessions
 from hutch.cli.new_session_request_body import expand_home, request_body
 from hutch.cli.render.delivery_result import delivery_rows

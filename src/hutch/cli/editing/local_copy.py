@@ -17,7 +17,7 @@ from hutch.cli.editing.session_file_access import sha256
 from hutch.domain.errors import Conflict
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import try_lock
-from hutch.workspace.files.syscalls import Syscalls
+from hutch.workspace.files.file_change_syscalls import Syscalls
 
 VERSIONS, LOCK = "versions.json", "lock"
 Version = bytes | None  # None: no file

@@ -22,7 +22,7 @@ from hutch.domain.errors import Denied, HutchError
 from hutch.domain.session import Session
 from hutch.domain.user import ShareScope
 from hutch.flows.policies.applicable_policies import Policies, may_answer_as, refusal
-from hutch.flows.session_access import check_scope
+from hutch.flows.session_permissions import check_scope
 from hutch.sessions import requests
 from hutch.sessions.file_tools_for_users import parse_arguments
 from hutch.sessions.live_session import LiveSession

@@ -27,7 +27,7 @@ from hutch.flows.run_execution.option_changes_during_run import OptionChanges
 from hutch.flows.run_execution.reply_delta_stream import DeltaStream
 from hutch.flows.run_execution.run_setup_builder import RunDefaults, read_at_start
 from hutch.flows.run_execution.run_start_options import RunOptions
-from hutch.flows.session_access import caller_of
+from hutch.flows.session_permissions import caller_of
 from hutch.flows.user_model_keys import key_owner
 from hutch.forge.forge_selection import Forges
 from hutch.llm.generation_option_check import check_generation

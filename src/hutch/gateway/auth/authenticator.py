@@ -20,9 +20,9 @@ from hutch.flows.user_accounts import Accounts, Actor
 from hutch.gateway.auth.candidate_role_access import check_path
 from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
 from hutch.gateway.auth.cross_origin_audit import RefusalAudit
-from hutch.gateway.auth.rate_limits import RateLimiter, address_key
 from hutch.gateway.auth.request_filter import SAFE_METHODS, is_own_origin
 from hutch.gateway.auth.server_names_and_client_address import ServerNames, one, values
+from hutch.gateway.auth.token_bucket_rate_limits import RateLimiter, address_key
 from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
 from hutch.store.browser_sessions import BrowserSession

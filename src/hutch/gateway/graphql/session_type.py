@@ -8,7 +8,7 @@ import strawberry
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.relative_path import parse_path
 from hutch.flows import user_test_runs
-from hutch.flows.session_access import may
+from hutch.flows.session_permissions import may
 from hutch.flows.sessions import Shown, effective_limits, may_write
 from hutch.flows.visible_log import Search, read_page, search_events
 from hutch.gateway.graphql.object_types import (

@@ -15,7 +15,7 @@ from hutch.flows.change_decision_audit import Decider
 from hutch.flows.reviews import reviewing_agent, user_reviews
 from hutch.flows.reviews.agent_review_publication import first_of
 from hutch.flows.reviews.review_subject import find_change_at, find_subject
-from hutch.flows.session_access import check_may_open
+from hutch.flows.session_permissions import check_may_open
 from hutch.flows.sessions import allowed
 from hutch.flows.user_accounts import Actor
 from hutch.forge.interface import Attempt

@@ -19,7 +19,7 @@ from hutch.flows import session_removal
 from hutch.flows import sessions as flow
 from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.flows.flow_services import Services
-from hutch.flows.session_access import Action
+from hutch.flows.session_permissions import Action
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, KeyedRequest

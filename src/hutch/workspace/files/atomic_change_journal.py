@@ -28,7 +28,7 @@ import structlog
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unavailable
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.workspace.files.change_steps import Step, display_path, perform, revert, to_step_error
-from hutch.workspace.files.syscalls import Syscalls
+from hutch.workspace.files.file_change_syscalls import Syscalls
 
 logger = structlog.get_logger()
 

@@ -18,7 +18,7 @@ from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, O
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.workspace.files.atomic_change_journal import Staging
 from hutch.workspace.files.change_steps import Step, display_path, make_stamp
-from hutch.workspace.files.syscalls import hash_descriptor
+from hutch.workspace.files.file_change_syscalls import hash_descriptor
 from hutch.workspace.link_resolution import resolve_links
 
 DEFAULT_MODE = 0o644

@@ -17,7 +17,7 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
-from hutch.workspace.files.syscalls import Syscalls
+from hutch.workspace.files.file_change_syscalls import Syscalls
 
 VERBS = {
     "take": "taking away",

@@ -21,8 +21,8 @@ from hutch.workspace.files.atomic_change_journal import Journal, Staging
 from hutch.workspace.files.change_planning import PendingChange, hash_file, locate, make_step, read_file
 from hutch.workspace.files.change_steps import CannotRename, Step, display_path
 from hutch.workspace.files.directory_listing import KINDS, Entry, Page, Walk, list_page
+from hutch.workspace.files.file_change_syscalls import Syscalls
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines, read_lines, read_range
-from hutch.workspace.files.syscalls import Syscalls
 
 MAX_ATTEMPTS = 20  # to write a file that another process keeps changing
 MAX_LISTED_CHANGES = 1000  # of a moved or deleted directory; beyond that, only the directory is reported

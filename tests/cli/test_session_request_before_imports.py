@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hutch.cli.api_client import Client
-from hutch.cli.early_session_request import EarlyRequest, send_early
 from hutch.cli.server_address_and_token import local_address
 from hutch.cli.session_client import ServedSessions
+from hutch.cli.session_request_before_imports import EarlyRequest, send_early
 from hutch.domain.errors import BadRequest
 from hutch.domain.session import NewSession
 from hutch.settings import Paths

@@ -5,7 +5,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from hutch.cli.early_session_request import EarlyRequest
+from hutch.cli.session_request_before_imports import EarlyRequest
 
 CREATED = (b"200", b"201", b"202")
 ANSWER_S = 60.0

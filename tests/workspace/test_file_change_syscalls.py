@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.files.syscalls import BUFFER_BYTES, Syscalls, hash_descriptor
+from hutch.workspace.files.file_change_syscalls import BUFFER_BYTES, Syscalls, hash_descriptor
 
 
 @pytest.fixture

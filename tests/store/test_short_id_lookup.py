@@ -12,7 +12,7 @@ from hutch.store.event_log import SqlLog
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
-from hutch.store.short_ids import find_session_id, find_work_id
+from hutch.store.short_id_lookup import find_session_id, find_work_id
 from tests.store.test_changes import FIRST
 
 pytestmark = pytest.mark.anyio

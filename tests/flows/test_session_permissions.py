@@ -5,7 +5,7 @@ import pytest
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.ids import UserId
 from hutch.domain.user import Caller, Role, Scope, ShareRole, User, scopes_of
-from hutch.flows.session_access import actions, check, may
+from hutch.flows.session_permissions import actions, check, may
 
 THEIRS, OURS = "usr_owner", "usr_me"
 ALL = {"read", "input", "manage"}
