@@ -1,4 +1,4 @@
-"""The menu of the full-screen app: what is done often with a session, each with its key.
+"""The menu of the full-screen app: frequent actions on a session, each with its key.
 
 It shows the command line of each entry too, so users learn what to type without the menu.
 """
