@@ -7,7 +7,7 @@ run uses the same one.
 
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.agent.conversation import Conversation
 from hutch.agent.text_for_model import shortened, without_surrogates
@@ -24,6 +24,7 @@ from hutch.llm.interface import (
     Usage,
 )
 from hutch.llm.reply_builder import ReplyBuilder
+from hutch.system.lazy_dataclass import dataclass
 
 IMAGE_CHARS = 6000  # that cost as many tokens as an image of a usual size
 SHARE = 0.75  # of the model's context

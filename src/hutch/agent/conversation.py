@@ -8,12 +8,13 @@ several at a time.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, Entry, ToolReturned
 from hutch.domain.log_entry_audience import audience_of
 from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Image, Message
+from hutch.system.lazy_dataclass import dataclass
 
 INTERRUPTED = (
     "Hutch was stopped while this ran. It is unknown how far it got. Check the current state before you do "

@@ -9,7 +9,7 @@ interrupted.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -42,6 +42,7 @@ from hutch.llm.interface import Call, FromModel, Request
 from hutch.llm.reply_builder import Reply
 from hutch.llm.reply_cost import cost_usd
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import wait_until_done
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]

@@ -7,7 +7,7 @@ and lower limits. The rest of it reaches the model as text marked as the reposit
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -24,6 +24,7 @@ from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.one_line_text_check import check_model_name
 from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, LimitName, RunLimits
 from hutch.llm.model_name import near_names
+from hutch.system.lazy_dataclass import dataclass
 
 REPOSITORY_FOLDER = ".hutch/personas"
 MAX_BYTES = 64 * 1024

@@ -1,11 +1,10 @@
 """The persona, tools and rules that distinguish one kind of run from another."""
 
-from dataclasses import dataclass
-
 from hutch.agent.persona import Persona
 from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tools.interface import Tool
 from hutch.agent.tools.session_tool_registry import ToolRegistry
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

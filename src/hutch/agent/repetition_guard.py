@@ -8,7 +8,9 @@ command.
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hutch.system.lazy_dataclass import dataclass
 
 POLLING = frozenset({"bash_output"})
 FAILING_WARNED, FAILING_STOPPED = 3, 6

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,7 @@ from hutch.domain.dollar_amount import dollars
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.run_limits import LimitName, RunLimits
 from hutch.llm.interface import Usage
+from hutch.system.lazy_dataclass import dataclass
 
 
 class LimitFields(BaseModel):

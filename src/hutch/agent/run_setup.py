@@ -1,7 +1,7 @@
 """Everything that a run of the agent needs, built once before it begins."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
 from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona
@@ -16,6 +16,7 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import RunLimits
 from hutch.llm.interface import Model
 from hutch.llm.reply_cost import NO_OWN_PRICES, Prices
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

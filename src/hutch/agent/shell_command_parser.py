@@ -12,7 +12,7 @@ Rules are no security boundary: a program can do anything the jail lets it do.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -34,6 +34,7 @@ from hutch.agent.wrapper_programs import (
     texts,
 )
 from hutch.edit.syntax_parser import Grammar, ParseFailed, syntax_tree
+from hutch.system.lazy_dataclass import dataclass
 
 BASH = Grammar("Bash", "tree_sitter_bash")
 

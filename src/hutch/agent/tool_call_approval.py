@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Literal
 
@@ -20,6 +20,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, Event, StepReached
 from hutch.jail.policy import WORKSPACE
 from hutch.llm.interface import Call
+from hutch.system.lazy_dataclass import dataclass
 
 Scope = Literal["once", "session", "always"]
 Write = Callable[..., Awaitable[None]]

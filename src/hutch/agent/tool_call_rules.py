@@ -11,7 +11,7 @@ only add to the rules of the persona: the strictest decides.
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Literal, get_args
@@ -19,6 +19,7 @@ from typing import Literal, get_args
 from hutch.agent.ambiguous_shell_syntax import Words
 from hutch.agent.shell_command_parser import Parsed, parse
 from hutch.domain.errors import BadRequest
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files_hidden_from_search import HiddenFiles
 from hutch.workspace.globs import glob_pattern
 

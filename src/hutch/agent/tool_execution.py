@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.agent.repetition_guard import LoopGuard
 from hutch.agent.repository_testing.files_changed_by_tests import ChangedFiles
@@ -15,6 +15,7 @@ from hutch.domain.event_author import AGENT, Actor, acting
 from hutch.domain.events import Event, ImageLoaded, ToolCalled, ToolReturned
 from hutch.llm.interface import Call
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.lazy_dataclass import dataclass
 
 Write = Callable[..., Awaitable[None]]  # takes events; they are in the log when it returns
 

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from hutch.domain.errors import HutchError
 from hutch.forge.repo_url import parse_repo_url
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_NEWEST = 500  # sessions or runs among which `last` is looked for
 T = TypeVar("T")

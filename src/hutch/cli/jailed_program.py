@@ -11,7 +11,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -23,6 +22,7 @@ from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
 from hutch.jail.interface import PIPE, Exit, OnOutput, Process, Reader, Size, StreamName
 from hutch.jail.jail_startup import Jailed
 from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_REST_BYTES = 1024 * 1024  # passed on after the command's end; its children may print for ever
 GRACE_S = 1.0  # for writing output, when a signal ends us

@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 from hutch.cli import exit_codes
@@ -17,6 +16,7 @@ from hutch.cli.session_event_stream import Update, follow
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.errors import Unavailable
 from hutch.domain.no_model_messages import BY_OPTION, is_offline_script, no_model_on_server_message
+from hutch.system.lazy_dataclass import dataclass
 
 ENDS = ("run.ended", "delivery.ended")
 WITHOUT_WORK = ("idle", "parked", "paused")  # states in which a session does nothing until a user acts

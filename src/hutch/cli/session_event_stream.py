@@ -8,7 +8,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -22,6 +21,7 @@ from hutch.domain.errors import (
     Unavailable,
     describe_missing,
 )
+from hutch.system.lazy_dataclass import dataclass
 
 SILENCE_TIMEOUT_S = 45.0  # the server sends a heartbeat every 15 s
 RETRY_DELAYS_S = (0.2, 0.5, 1.0, 1.0, 2.0)

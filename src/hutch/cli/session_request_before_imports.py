@@ -9,7 +9,6 @@ import json
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import hutch
@@ -18,6 +17,7 @@ from hutch.cli.server_address_and_token import API, Address, find_address, local
 from hutch.domain.errors import HutchError
 from hutch.domain.session import NewSession
 from hutch.settings import find_paths
+from hutch.system.lazy_dataclass import dataclass
 
 CONNECT_S = 1.0
 

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -25,6 +25,7 @@ from hutch.flows.repository_dependencies import Environments, Prepared
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.repo_url import from_path
 from hutch.jail.shared_terminal import open_terminal
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 from hutch.wiring import jails
 from hutch.wiring.allowed_repositories import repositories_of

@@ -9,11 +9,12 @@ and Hutch's own are refused.
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.jail.policy import HOME, PATH, WORKSPACE
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.directory_checks import KEYS, OwnDirectories
 
 REFUSED = ("/", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/srv", "/sys", "/tmp")

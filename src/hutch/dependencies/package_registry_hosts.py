@@ -15,12 +15,13 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from hutch.dependencies.detection.manifest_parsing import HOST
 from hutch.domain.errors import BadRequest
+from hutch.system.lazy_dataclass import dataclass
 
 TIMEOUT_S = 20.0
 MAX_ANSWER_BYTES = 64 * 1024

@@ -1,7 +1,7 @@
 """The plan of an environment: as the settings say it, or detected from the files of the repository."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from hutch.dependencies.detection.bounded_repository_reader import RepositoryFiles
@@ -9,6 +9,7 @@ from hutch.dependencies.detection.plan_detection import detect
 from hutch.dependencies.detection.requested_tool_versions import requested_tools
 from hutch.dependencies.plan_description import SETTING
 from hutch.domain.dependency_plan import EnvironmentPlan, Service, SetupStep
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.globs import glob_pattern
 
 MANIFESTS = (

@@ -5,9 +5,9 @@ are shown on a terminal and to a model.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 
 SETTING = "environment.setup"  # the source of commands that are not detected

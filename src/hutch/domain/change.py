@@ -1,7 +1,8 @@
 """A change: a branch with a commit that people can review and merge."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 ForgeName = Literal["local", "git", "github"]
 ChangeState = Literal["open", "merged", "closed"]

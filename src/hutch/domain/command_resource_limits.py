@@ -4,11 +4,12 @@ The names are those of the settings `jail.*` and of the limits in results of com
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check import echo
+from hutch.system.lazy_dataclass import dataclass
 
 MIB = 1024**2
 EIB = 1024**6

@@ -1,7 +1,9 @@
 """The environment of a repository: how its dependencies are installed, and what decides their content."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ files that it makes are recorded with that author.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from hutch.domain.events import AnyEvent, Event, MessageSent
 from hutch.domain.run_events import ChangeCause
+from hutch.system.lazy_dataclass import dataclass
 
 AGENT = "agent"
 HUTCH = "hutch"

@@ -5,7 +5,7 @@ is searched for.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
@@ -18,6 +18,7 @@ from hutch.domain.log_entry_audience import VisibleEntry
 from hutch.domain.old_event_names import RENAMED_TYPES, current_type
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.time_parsing import parse_moment_ms
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_TEXT_CHARS = 1000
 MAX_VALUES = 20  # kinds or authors in one search

@@ -6,7 +6,7 @@ newer Hutch that this one cannot read is kept as an `UnknownEvent`, byte for byt
 `old_event_names.py` translates the types of earlier versions.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, get_args
 
 import orjson
@@ -83,6 +83,7 @@ from hutch.domain.session_events import (
     SessionWoken,
 )
 from hutch.domain.test_run_events import RanTests, StartedTests
+from hutch.system.lazy_dataclass import dataclass
 
 __all__ = [
     "EVENT_TYPES",

@@ -1,7 +1,9 @@
 """How a model writes its replies: temperature, maximum length and thinking effort."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 Effort = Literal["low", "medium", "high"]
 MAX_TEMPERATURE = 2.0

@@ -6,8 +6,10 @@ lines it has, and that many are content.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 Side = Literal["old", "new"]
 

@@ -5,7 +5,8 @@ image that claims more pixels than they accept is refused here.
 """
 
 import struct
-from dataclasses import dataclass
+
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_SIDE = 8000  # pixels, as providers accept them
 MAX_PIXELS = 40_000_000

@@ -6,7 +6,7 @@ same as before. `show` applies it: only what came through `show` can be turned i
 An audience that this version does not know matches no reader.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NewType
 
 import orjson
@@ -15,6 +15,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.domain.ids import parse_user_id
 from hutch.domain.session import SessionInput
+from hutch.system.lazy_dataclass import dataclass
 
 OWNER_SIDE = "owner"
 FOR_EVERYONE = frozenset({"session.opened", "session.ended", "events.omitted"})  # they hold a log together

@@ -1,10 +1,11 @@
 """A test run as a row, its tests, and the comparison of two runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, Self
 
 from hutch.domain.test_run_events import Outcome, RanTests, StartedTests
+from hutch.system.lazy_dataclass import dataclass
 
 TestRunState = Literal["running", "passed", "failed", "cancelled", "lost"]
 """`lost`: the process that ran it ended without a result."""

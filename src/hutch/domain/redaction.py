@@ -12,7 +12,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
 from hutch.domain.credential_patterns import (
@@ -46,6 +46,7 @@ from hutch.domain.partial_secret_search import (
     overlapping_chunks,
     partial_starts,
 )
+from hutch.system.lazy_dataclass import dataclass
 
 MIN_VALUE_CHARS = 8  # shorter values would redact ordinary words
 MIN_LINE_CHARS = 12  # of a value with several lines, where each line is searched for by itself

@@ -1,7 +1,8 @@
 """Requests that reach Hutch through a forge: assigned issues, comments and reviews."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 ForgeRequestKind = Literal["issue", "comment", "line_comment", "review"]
 

@@ -1,9 +1,9 @@
 """Reviews of a change: comments on lines, and verdicts."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.git_patch import Side
+from hutch.system.lazy_dataclass import dataclass
 
 Severity = Literal["blocker", "should", "could"]
 Verdict = Literal["approved", "changes_requested", "commented"]

@@ -1,7 +1,9 @@
 """The limits of a run: turns, tokens, money and time."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 LimitName = Literal["turns", "tokens", "cost_usd", "timeout_s"]
 

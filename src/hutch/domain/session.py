@@ -1,6 +1,6 @@
 """A session of a server, a queued run, and an input of a session."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from hutch.domain.command_resource_limits import NO_RESOURCES, Resources
@@ -8,6 +8,7 @@ from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import RunId, SessionId
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.starter_files import NO_FILES, StarterFiles
+from hutch.system.lazy_dataclass import dataclass
 
 SessionState = Literal["queued", "starting", "idle", "running", "waiting", "paused", "parked", "ended"]
 """`queued` and `starting` before its workspace is there; `idle` with a jail and without a run; `waiting`

@@ -4,11 +4,11 @@ They are checked in one place, because they come from requests and from the comm
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.relative_path import parse_path
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_FILES = 1000
 MAX_BYTES = 8 * 1024 * 1024  # of all together

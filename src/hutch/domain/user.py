@@ -6,12 +6,12 @@ gives, never more; a browser session has all of them.
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import UserId
 from hutch.domain.one_line_text_check import echo
+from hutch.system.lazy_dataclass import dataclass
 
 Role = Literal["owner", "member", "observer", "assessor", "candidate"]
 Scope = Literal["read", "write", "admin"]

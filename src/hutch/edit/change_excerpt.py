@@ -7,12 +7,12 @@ around the changes is split into lines and parsed: most edits are small.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.edit.encoded_file_text import ending, split_lines, without_ending
 from hutch.edit.text_span_mapping import LineRange, Span, line_ranges
+from hutch.system.lazy_dataclass import dataclass
 
 _MAX_WHOLE_CHARS = 64 * 1024  # up to this size the window is the whole text
 _MARGIN_CHARS = 32 * 1024  # around the changes of a larger text

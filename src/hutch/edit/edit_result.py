@@ -1,7 +1,6 @@
 """The result of an edit, as the caller sees it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.errors import BadRequest
@@ -10,6 +9,7 @@ from hutch.edit.encoding_detection import decode
 from hutch.edit.file_operations import FileChange
 from hutch.edit.syntax_warning import syntax_warning
 from hutch.edit.text_span_mapping import Span
+from hutch.system.lazy_dataclass import dataclass
 
 _MAX_NEW_LINES = 20  # shown of a new file, whose author knows the rest
 

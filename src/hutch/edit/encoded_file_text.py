@@ -7,10 +7,10 @@ feed or U+2028 is part of its line.
 
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
+from hutch.system.lazy_dataclass import dataclass
 
 BOM = "\ufeff"  # as a character: a quote of the first line may begin with it
 _NAMES = {"utf-8": "UTF-8", "latin-1": "Latin-1", "utf-16-le": "UTF-16 LE", "utf-16-be": "UTF-16 BE"}

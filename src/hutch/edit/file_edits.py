@@ -5,7 +5,7 @@ in the result of the edit before; line numbers always refer to the original file
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.encoded_file_text import (
@@ -28,6 +28,7 @@ from hutch.edit.text_span_mapping import (
     position_after,
     separate_ends,
 )
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

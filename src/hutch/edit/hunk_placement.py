@@ -7,7 +7,6 @@ the patch is refused.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from hutch.domain.errors import BadRequest, Conflict
@@ -16,6 +15,7 @@ from hutch.edit.indent_shift import shift_between
 from hutch.edit.match_errors import CERTAIN_SIMILARITY, MAX_LISTED, did_you_mean, format_lines, is_word
 from hutch.edit.patch_operations import Hunk, HunkLine
 from hutch.edit.similar_lines import find_similar_lines, similarity
+from hutch.system.lazy_dataclass import dataclass
 
 _MAX_PLACES = 100_000  # of one hunk
 _MAX_WORK = 3_000_000  # lines and places compared; some seconds

@@ -1,7 +1,7 @@
 """A patch in memory: the files after its operations, over the files in the workspace."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Literal
 
@@ -14,6 +14,7 @@ from hutch.edit.file_operations import Delete, Move, Operation, Writable, Write
 from hutch.edit.hunk_application import plan_hunks
 from hutch.edit.patch_operations import FileOperation, Hunk
 from hutch.edit.text_span_mapping import Replacement, Span, compose
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

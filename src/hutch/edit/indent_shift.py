@@ -6,8 +6,9 @@ new lines; when none does, there is no match.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import gcd
+
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ only a few places are compared in detail, however large the file is.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel, occurrences
+from hutch.system.lazy_dataclass import dataclass
 
 _MAX_LINES = 40  # of the quote that are compared
 _MAX_VOTES = 60  # of places for one line or word

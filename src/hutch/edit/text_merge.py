@@ -5,11 +5,11 @@ from that side. Where both changed the same lines, both versions are written bet
 """
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.host_git import Git, GitFailed
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import one_line
 from hutch.system.uncancellable_work import run_in_thread
 

@@ -6,11 +6,12 @@ hunk is determined later, by its lines.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.git_patch import HUNK, unquote
 from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.system.lazy_dataclass import dataclass
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NO_NEWLINE = "\\ "

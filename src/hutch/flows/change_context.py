@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 
 from hutch.domain.change import Change
 from hutch.domain.redaction import Redactor
@@ -11,6 +10,7 @@ from hutch.forge.interface import Forge
 from hutch.store.event_log_interface import EventLog
 from hutch.store.proposed_changes import Changes
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 
 Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a name in this installation
 

@@ -1,12 +1,11 @@
 """The user who decides about a change: each decision is in the audit, with the objections it overrides."""
 
-from dataclasses import dataclass
-
 from hutch.domain.change import Change
 from hutch.domain.errors import Denied
 from hutch.flows.user_accounts import LOCAL, Actor
 from hutch.store.audit import Audit
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

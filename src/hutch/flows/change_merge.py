@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import structlog
 
@@ -18,6 +17,7 @@ from hutch.forge.interface import Merge, Objections, Strategy
 from hutch.store.comments_and_reviews import Reviews
 from hutch.store.proposed_changes import Changes
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 
 UNDONE = "its run was undone in the session"
 MAX_REQUEST_CHARS = 200  # of a reviewer's request

@@ -1,7 +1,7 @@
 """The state of the reviews of changes: verdicts, unresolved comments, and whether their runs were undone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.change import Change
 from hutch.domain.errors import EventsMissing
@@ -14,6 +14,7 @@ from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.event_log import SqlLog
 from hutch.store.event_log_interface import EventLog
 from hutch.store.proposed_changes import Changes
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ members only lower them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from hutch.domain.command_resource_limits import Resources
+from hutch.system.lazy_dataclass import dataclass
 
 MIN_FILE_BYTES = 2 * 1024**3  # of the largest file, unless a limit for it is set
 NAMES = tuple(each.name for each in fields(Resources))

@@ -8,7 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from hutch.agent.session_recorder import Recorder
@@ -24,6 +24,7 @@ from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, 
 from hutch.llm.interface import Call
 from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_to_end
 
 NO_RUN = ""  # the run of an external call

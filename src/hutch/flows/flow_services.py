@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
 from hutch.store.secret_lookup import InstallationSecrets
 from hutch.store.table_access import Rows
 from hutch.store.user_model_keys import UserModelKeys
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.repository_access import FoundRepository
 from hutch.workspace.lifecycle.jailed_repository import JailedRepository
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles

@@ -2,13 +2,13 @@
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hutch.agent.text_for_model import strip_escapes as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
 from hutch.domain.no_model_messages import is_offline_script
 from hutch.domain.request_from_forge import ForgeRequest
 from hutch.forge.posted_text_escaping import OWN_MARKER, escape_mentions
+from hutch.system.lazy_dataclass import dataclass
 
 
 def prompt(request: ForgeRequest, *, trusted_author: bool) -> str:

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import partial
 
 import structlog
@@ -39,6 +39,7 @@ from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, StartedInSession, WebhookInbox
 from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import remaining_s, wall_ms
 
 MAY = frozenset({"write", "maintain", "admin"})

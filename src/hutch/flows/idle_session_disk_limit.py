@@ -5,7 +5,7 @@ run with a rejected key. Of each kind, the ones unused for longest go first. Wor
 is never removed because of its size, also after its session has ended: there may be no other copy.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.errors import EventsMissing, NotFound
 from hutch.domain.events import (
@@ -28,6 +28,7 @@ from hutch.flows.run_log_reader import BEFORE
 from hutch.store.event_log_interface import EventLog
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspaces import Workspaces
 
 KEPT_MS = 10 * 60 * 1000  # the newest session of a user, whose run has just failed, can be resumed

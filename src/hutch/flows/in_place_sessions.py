@@ -7,7 +7,6 @@ opened it on the directory itself. The session lives as long as the process, and
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -36,6 +35,7 @@ from hutch.store.run_queue import Runs
 from hutch.store.runs_reserved_for_process import reservation_name
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.test_runs import StoredTests
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.lifecycle.in_place_workspace import place_number

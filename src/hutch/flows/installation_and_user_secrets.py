@@ -6,7 +6,6 @@ They can be set, listed by name and deleted. No function returns a value.
 import asyncio
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound
 from hutch.domain.jail_variables import MAX_VALUE_CHARS, refusal_of_variable
@@ -26,6 +25,7 @@ from hutch.flows.flow_services import Services
 from hutch.llm.model_name import KEY_NAMES, key_variables
 from hutch.store.sessions_with_secrets import sessions_with_secrets
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 
 _MODEL_VARIABLES = {name: key_variables(provider) for provider, name in KEY_NAMES.items()}
 _OTHER_VARIABLES = {"github_token": GITHUB_VARIABLES, "github_enterprise_token": ENTERPRISE_VARIABLES}

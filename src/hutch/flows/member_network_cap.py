@@ -6,7 +6,7 @@ host and port. Owners themselves are not capped.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import structlog
 
@@ -17,6 +17,7 @@ from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.egress import AllowList, parse_allow_list
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 
 logger = structlog.get_logger()
 

@@ -6,7 +6,7 @@ Owners themselves are not capped.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 
 from hutch.domain.command_resource_limits import NO_RESOURCES, Resources
 from hutch.domain.errors import Denied, NotFound
@@ -16,6 +16,7 @@ from hutch.flows.member_network_cap import NetworkCap
 from hutch.jail.limits.limit_hits import size
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

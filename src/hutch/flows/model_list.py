@@ -1,7 +1,6 @@
 """Lists the usable models and the default model. Keys are never shown."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hutch.domain.errors import Unavailable
@@ -9,6 +8,7 @@ from hutch.llm.http_get import http_get
 from hutch.llm.model_factory import Access, Choice, default_model, is_address, ollama_models
 from hutch.llm.model_name import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
 from hutch.llm.scripted import OFFLINE
+from hutch.system.lazy_dataclass import dataclass
 
 TIMEOUT_S = 2.0  # for a server to answer
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.generation_options import NO_GENERATION, Generation
@@ -15,6 +14,7 @@ from hutch.llm.model_factory import Access, Choice, check_usable, default_model,
 from hutch.llm.model_name import parse_model_name
 from hutch.llm.recording_model import RecordingModel
 from hutch.llm.scripted import OFFLINE
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

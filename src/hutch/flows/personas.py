@@ -1,7 +1,6 @@
 """The personas of an installation: those that come with Hutch, and the user's own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from hutch.agent.tools.session_tool_registry import ToolRegistry
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.system.atomic_file import replace_file
+from hutch.system.lazy_dataclass import dataclass
 
 
 def list_personas(folder: Path) -> list[Persona]:

@@ -7,7 +7,7 @@ server. A persona that names a model is chosen with it: the preferred model does
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
@@ -18,6 +18,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.personas import find_persona
 from hutch.llm.model_name import parse_model_name
 from hutch.store.preferences import StoredPreferences
+from hutch.system.lazy_dataclass import dataclass
 
 Theme = Literal["auto", "light", "dark"]
 PERSONA = re.compile(r"[a-z][a-z0-9_-]{0,63}")

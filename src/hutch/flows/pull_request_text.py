@@ -1,11 +1,11 @@
 """The text of a pull request: the summary, the test results, the cost and a link to the session."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hutch.domain.dollar_amount import dollars
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
 from hutch.forge.posted_text_escaping import escape_references
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_REASON_CHARS = 500  # why tests could not be run
 

@@ -7,7 +7,6 @@ free worker performs it, and finds the steps of a killed worker instead of repea
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hutch.domain.errors import Conflict, Denied
 from hutch.domain.events import DeliveryEnded, DeliveryRequested, Entry, RunEnded, RunResumed
@@ -21,6 +20,7 @@ from hutch.flows.sessions import allowed, run
 from hutch.sessions.state_before_last_run import effective_entries
 from hutch.sessions.waiting_run_cancellation import DELIVERED
 from hutch.store.run_queue import Runs
+from hutch.system.lazy_dataclass import dataclass
 
 SETTLE_TRIES, SETTLE_S = 20, 0.05
 

@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -35,6 +35,7 @@ from hutch.forge.host_git import Git, GitFailed
 from hutch.jail.policy import Policy
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import locked_async
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import one_line
 from hutch.workspace.admission.directory_checks import OwnDirectories
 from hutch.workspace.lifecycle.base_checkout import tree_path

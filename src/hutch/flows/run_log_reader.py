@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hutch.agent.conversation import Conversation
 from hutch.domain.change_title import first_line
@@ -17,6 +16,7 @@ from hutch.domain.events import (
     SnapshotTaken,
 )
 from hutch.llm.interface import Call
+from hutch.system.lazy_dataclass import dataclass
 
 BEFORE = "before the run"  # the reason of a run's first snapshot
 # Reasons of snapshots before the last tests, and of files that tests leave behind.

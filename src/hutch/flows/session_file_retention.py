@@ -8,7 +8,6 @@ finished by the next sweep.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import structlog
 
@@ -24,6 +23,7 @@ from hutch.store.event_log_interface import EventLog
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.sessions import Sessions
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.workspaces import Workspaces, session_of_workspace

@@ -7,7 +7,7 @@ run starts.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Protocol
 
 from hutch.dependencies.layers.layer_paths_and_variables import merged_environment, session_variables
@@ -24,6 +24,7 @@ from hutch.sessions.jail_policy_change import adjust_jail
 from hutch.sessions.sandbox import Sandbox
 from hutch.store.jail_secrets import JailSecrets
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_record import Home, Record
 
 

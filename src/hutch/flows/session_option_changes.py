@@ -7,7 +7,7 @@ kernel allows it.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from hutch.agent.persona import REPOSITORY_FOLDER
@@ -28,6 +28,7 @@ from hutch.sessions.requests import ReadFile
 from hutch.store.session_inputs import session_has_ended
 from hutch.store.session_option_update import store_change
 from hutch.store.user_erasures import UserErasures
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_ATTEMPTS = 10  # when others change the same session at the same time
 GROUPS = ("limits", "resources", "generation")

@@ -1,6 +1,5 @@
 """Shares sessions with existing users, on behalf of callers that may manage them."""
 
-from dataclasses import dataclass
 from typing import get_args
 
 from hutch.domain.errors import BadRequest, NotFound
@@ -10,6 +9,7 @@ from hutch.flows.session_permissions import Action, actions, check, no_session
 from hutch.flows.user_accounts import Accounts, Actor
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share
+from hutch.system.lazy_dataclass import dataclass
 
 
 async def reach(accounts: Accounts, who: Caller, session_id: str, action: Action) -> Session:

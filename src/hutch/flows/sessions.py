@@ -6,7 +6,7 @@ a worker performs them when it has capacity.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
@@ -54,6 +54,7 @@ from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share, Shares
 from hutch.store.table_access import ExtraWrite
+from hutch.system.lazy_dataclass import dataclass
 
 ANSWERS_A_QUESTION = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hutch.agent.saved_approvals import SavedApprovals
@@ -14,6 +14,7 @@ from hutch.store.event_text_copy_erasure import WORKING_COLUMNS
 from hutch.store.leftover_session_rows import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.running_server_discovery import ServerFiles, find_server
 from hutch.workspace.lifecycle.workspace_record import Home
 from hutch.workspace.workspaces import session_workspace_id

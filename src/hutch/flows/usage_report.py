@@ -1,13 +1,13 @@
 """Usage by user, model and day. Owners see all, other users that of their own sessions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.store.usage_totals import Usage, UsageGroup, UsageTotal
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Every action is written to the audit with the address of its caller.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
@@ -29,6 +28,7 @@ from hutch.store.shares import Shares
 from hutch.store.table_access import Rows
 from hutch.store.tokens import Token, Tokens
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 LOGIN_LINK_S = 15 * 60

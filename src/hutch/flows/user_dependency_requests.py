@@ -6,7 +6,6 @@ Layers of other owners do not exist for a caller. Owners of the installation see
 """
 
 import asyncio
-from dataclasses import dataclass
 
 from hutch.dependencies.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.domain.dependency_plan import EnvironmentPlan
@@ -16,6 +15,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.repository_dependencies import Environments
 from hutch.flows.session_permissions import check_may_open
 from hutch.flows.sessions import allowed
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_record import Record
 
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.store.event_log import SqlLog
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import Workspaces
 

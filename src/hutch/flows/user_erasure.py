@@ -8,7 +8,6 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
@@ -23,6 +22,7 @@ from hutch.flows.session_option_changes import apply_caps
 from hutch.flows.session_removal import remove
 from hutch.flows.user_accounts import Accounts, Actor
 from hutch.store.user_erasures import Mentions, UserErasure, UserErasures
+from hutch.system.lazy_dataclass import dataclass
 
 REASON = "a user was erased"
 MIN_NAME_CHARS = 3  # shorter names are found in too many words

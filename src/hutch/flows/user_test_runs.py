@@ -1,7 +1,7 @@
 """The test runs of a session for its users: start, cancel, list and compare them."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.recorded_test_runs import (
@@ -16,6 +16,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.sessions import allowed
 from hutch.sessions.requests import CancelTests, StartTests, StopWatchingTests, WaitForTests
 from hutch.store.test_runs import StoredTests
+from hutch.system.lazy_dataclass import dataclass
 
 PREVIOUS, LAST = "previous", "last"
 

@@ -6,7 +6,6 @@ kind of reader the caller is, and `domain.audience.filter_entry` filters the ent
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.event_author import AGENT, HUTCH
@@ -20,6 +19,7 @@ from hutch.flows.sessions import allowed, reader_of
 from hutch.store.event_log_interface import SearchResult
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 

@@ -1,13 +1,14 @@
 """Removes workspaces by name, or all unused ones at once. A session loses its files and ends."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.errors import Conflict, HutchError
 from hutch.flows.session_file_retention import remove_files
 from hutch.store.event_log import SqlLog
 from hutch.store.session_expiry import IDLE_STATES
 from hutch.store.sessions import Sessions
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY
 from hutch.workspace.workspaces import Workspaces, session_of_workspace
 

@@ -12,13 +12,13 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ABBREVIATED = re.compile(r"[0-9a-f]{7,40}")

@@ -4,7 +4,6 @@ Pushing the same work again changes nothing.
 """
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import Protocol
 
 from hutch.domain.errors import Conflict
@@ -12,6 +11,7 @@ from hutch.forge import jailed_git
 from hutch.forge.interface import Commits, Draft, OnStep, Work
 from hutch.forge.jailed_git import RunGit
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 NULL_COMMIT = "0" * 40
 PUSH_TIMEOUT_S = 1800.0

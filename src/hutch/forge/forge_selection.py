@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from hutch.domain.change import Change
@@ -17,6 +17,7 @@ from hutch.forge.jailed_git import OpenGit
 from hutch.forge.local_forge import LocalRepository
 from hutch.forge.plain_git_forge import PlainGit
 from hutch.forge.repo_url import RepoUrl, from_path, parse_repo_url
+from hutch.system.lazy_dataclass import dataclass
 
 LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
 

@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from hutch.domain.errors import Unavailable
 from hutch.forge.gh_proxy import Relay
 from hutch.forge.github_errors import GitHubFailed, explain, rate_limited_until
 from hutch.forge.host_process_limits import limit_command, process_group
+from hutch.system.lazy_dataclass import dataclass
 
 GITHUB = "github.com"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"

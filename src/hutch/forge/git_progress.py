@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from hutch.system.lazy_dataclass import dataclass
 
 LINE = re.compile(
     rb"(?:remote: )?([A-Z][A-Za-z -]{2,40}): +(?:\d{1,3}% \((\d{1,15})/(\d{1,15})\)|(\d{1,15}))"

@@ -1,9 +1,10 @@
 """Requests to GitHub's API, and its responses."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 PullState = Literal["open", "closed", "merged"]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]

@@ -6,7 +6,7 @@ an App.
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from joserfc.jwk import RSAKey
 
 from hutch.domain.errors import BadRequest, Denied, NotFound, Unavailable
 from hutch.forge.gh_command import GITHUB
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.trusted_certificates import trusted_certificates
 
 EXPIRY_MARGIN_S = 300  # a token is renewed this long before it expires

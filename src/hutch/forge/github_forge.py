@@ -5,7 +5,7 @@ GitHub's state decides: users may push to a pull request, merge it or close it t
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.change import Change, ForgeName
 from hutch.domain.commit_text import one_line, strip_controls
@@ -44,6 +44,7 @@ from hutch.forge.interface import (
 )
 from hutch.forge.posted_text_escaping import MAX_CHARS, OWN_MARKER, escape_html_comments, escape_mentions
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import remaining_s, wall_ms
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}

@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast, get_args
 from urllib.parse import quote
 
@@ -35,6 +35,7 @@ from hutch.forge.github_responses import (
     require_text,
 )
 from hutch.forge.repo_url import TOKEN_USER, RepoUrl, parse_repo_url
+from hutch.system.lazy_dataclass import dataclass
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
 FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")

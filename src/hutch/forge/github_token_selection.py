@@ -1,13 +1,14 @@
 """Chooses the token for a repository on GitHub."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hutch.domain.known_secret_names import ENTERPRISE_VARIABLES, GITHUB_VARIABLES
 from hutch.forge.gh_command import GITHUB, GetToken
 from hutch.forge.git_errors import token_secret_name
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from hutch.forge.github_app import GitHubApp

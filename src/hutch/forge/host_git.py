@@ -11,7 +11,6 @@ import contextlib
 import io
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ from hutch.forge.git_errors import explain
 from hutch.forge.git_progress import OnProgress, StderrParser
 from hutch.forge.host_process_limits import MAX_FILE_BYTES, limit_command, process_group
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 # Proxy and certificate variables that are passed on; never git's own variables.
 NETWORK_VARIABLES = (

@@ -5,7 +5,6 @@ address, or a repository on GitHub. Callers redact texts before they pass them.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -15,6 +14,7 @@ from hutch.domain.git_patch import Patch
 from hutch.domain.review import Comment, Remark, Review
 from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 # A request can still take effect this long after its sender was killed: GitHub times out after ten seconds.
 SETTLE_DELAY_S = 12.0

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.commit_text import strip_controls
 from hutch.domain.errors import Unavailable
 from hutch.domain.whole_word_truncation import last_words
+from hutch.system.lazy_dataclass import dataclass
 
 SETTINGS = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "safe.directory=*")
 ENVIRONMENT = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.change import Change, ForgeName
@@ -28,6 +27,7 @@ from hutch.forge.interface import (
 )
 from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, OpenGit, RunGit
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

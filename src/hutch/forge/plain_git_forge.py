@@ -1,7 +1,5 @@
 """A repository on another machine that Hutch can only push branches to."""
 
-from dataclasses import dataclass
-
 from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Review
@@ -20,6 +18,7 @@ from hutch.forge.interface import (
     recorded_status,
 )
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

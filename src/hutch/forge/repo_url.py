@@ -7,12 +7,13 @@ ssh, and directories on this machine are accepted.
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from hutch.domain.errors import BadRequest
+from hutch.system.lazy_dataclass import dataclass
 
 Transport = Literal["https", "http", "ssh", "path"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.redaction import Redactor
 from hutch.flows.change_context import ChangeContext
@@ -14,6 +14,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import EventLog
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ from hutch.sessions.session_host import LocalHost
 from hutch.store.readiness_checks import check_schema, check_writable
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
+from hutch.system.lazy_dataclass import dataclass
 
 CACHE_S, FAILURE_CACHE_S = 30.0, 2.0  # of a result; failures are rechecked soon
 MAX_SILENCE_S = 30.0  # without a poll of the queue, after which the worker counts as failed

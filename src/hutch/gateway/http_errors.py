@@ -4,7 +4,6 @@ Programs match on `code`. The five families of errors define their own; the rest
 are about HTTP itself and exist only here.
 """
 
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from hutch.domain.errors import (
@@ -19,6 +18,7 @@ from hutch.domain.errors import (
     Unauthenticated,
     Unavailable,
 )
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

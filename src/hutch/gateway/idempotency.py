@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Header, Request, Response
@@ -34,6 +34,7 @@ from hutch.store.idempotency_keys import (
     StoredAnswer,
 )
 from hutch.store.table_access import ExtraWrite, Rows
+from hutch.system.lazy_dataclass import dataclass
 
 SWEEP_INTERVAL_S = 600.0
 TIMEOUT_S = 30.0  # for the first of two concurrent requests

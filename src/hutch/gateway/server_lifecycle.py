@@ -16,7 +16,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.readiness_checks import check_writable
 from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.nonblocking_standard_output import drain_output
 from hutch.system.running_server_discovery import RunningServer, announced, local_token, withdraw
 

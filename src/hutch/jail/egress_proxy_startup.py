@@ -7,13 +7,13 @@ the first command runs. This process serves it as a proxy while the jail is open
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
 import structlog
 
 from hutch.jail.egress import Admit, Egress, EgressAttempt, EgressLimits, Resolve, serve_egress
 from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.interface import Jail
+from hutch.system.lazy_dataclass import dataclass
 
 logger = structlog.get_logger()
 

@@ -6,7 +6,6 @@ machines whose operator has explicitly allowed that.
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -14,6 +13,7 @@ from typing import Final, Literal, Protocol
 from hutch.domain.errors import LimitReached
 from hutch.jail.output_buffer import NO_OUTPUT, StreamOutput
 from hutch.jail.policy import Limits, Policy
+from hutch.system.lazy_dataclass import dataclass
 
 
 class Pipe(Enum):

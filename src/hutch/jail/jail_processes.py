@@ -10,9 +10,9 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hutch.jail.launch.seccomp import Machine, this_machine
+from hutch.system.lazy_dataclass import dataclass
 
 KCMP: dict[Machine, int] = {"x86_64": 312, "aarch64": 272}
 KCMP_FILES = 2

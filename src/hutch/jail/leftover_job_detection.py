@@ -10,9 +10,9 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hutch.jail.jail_processes import read
+from hutch.system.lazy_dataclass import dataclass
 
 POLL_INTERVAL_S = 1.0
 MAX_THREADS = 64  # that are inspected; where there are more, some belong to jobs

@@ -11,9 +11,10 @@ import shutil
 import subprocess
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 Status = Literal["ok", "warn", "fail"]
 

@@ -6,9 +6,9 @@ the cut are retained too: they are never displayed, but the redactor reads them.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hutch.domain.redaction import redacted_excerpt
+from hutch.system.lazy_dataclass import dataclass
 
 CONTEXT_BYTES = 64 * 1024  # retained on either side of a cut: longer than any secret
 INLINE_REDACTION_BYTES = 4 * 1024  # can be redacted without leaving the event loop

@@ -6,13 +6,14 @@ performs them one by one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from hutch.domain.commit_text import DEFAULT_AUTHOR, parse_author
 from hutch.domain.errors import BadRequest
 from hutch.jail.launch.visible_system_files import System
+from hutch.system.lazy_dataclass import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB

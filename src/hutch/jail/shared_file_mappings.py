@@ -8,10 +8,10 @@ A process that maps a file or is forked later changes them with its first write.
 import os
 import re
 import time
-from dataclasses import dataclass
 
 from hutch.jail.jail_processes import members
 from hutch.jail.limits.memory_maps import read_mappings
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_CPU_S = 0.25
 SHARED = re.compile(rb"^\w+-\w+ ..[-x]s \w+ \w+:\w+ ([1-9]\d*) +(.*)$", re.MULTILINE)

@@ -17,9 +17,11 @@ command starts: `typed=1` tells the host to take the line that was typed.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from pathlib import PurePosixPath
+
+from hutch.system.lazy_dataclass import dataclass
 
 DIRECTORY = "/run/hutch/shell"  # in a jail
 FILES = ("bash.sh", "sh.sh", "zsh/.zshenv")

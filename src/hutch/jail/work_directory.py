@@ -13,11 +13,11 @@ import errno
 import fcntl
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.launch.jail_uid import Identity
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ the next request, such as the signature of a thought, travels as `opaque`.
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from hutch.domain.generation_options import Effort
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

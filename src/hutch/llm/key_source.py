@@ -5,9 +5,9 @@ instead. A key that is replaced in a later source has no effect.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from hutch.llm.model_name import KEY_NAMES, key_variables
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

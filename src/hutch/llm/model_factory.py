@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from hutch.llm.key_source import KeySource
 from hutch.llm.model_name import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted import DEMO, ScriptedModel
+from hutch.system.lazy_dataclass import dataclass
 
 OLLAMA = "http://127.0.0.1:11434"
 BASE_URLS = {

@@ -1,9 +1,10 @@
 """The account with a provider: model, address and key."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.llm.key_source import KeySource
+from hutch.system.lazy_dataclass import dataclass
 
 MIN_KEY = 8  # a shorter one is a placeholder
 

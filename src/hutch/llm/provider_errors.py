@@ -9,7 +9,6 @@ import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any
@@ -26,6 +25,7 @@ from hutch.llm.provider_http_client import ApiError
 from hutch.llm.reply_cost import listed_models
 from hutch.llm.reply_limits import Bound
 from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
+from hutch.system.lazy_dataclass import dataclass
 
 TOO_LONG = re.compile(
     r"context.?(length|window|size|limit)|maximum context|prompt (is )?too long|too many tokens"

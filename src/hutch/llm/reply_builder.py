@@ -1,7 +1,7 @@
 """A reply, assembled from its deltas."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hutch.llm.interface import (
@@ -17,6 +17,7 @@ from hutch.llm.interface import (
     Thinking,
     Usage,
 )
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ It is None when the price is unknown: a wrong zero would be worse.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from hutch.domain.errors import BadRequest
 from hutch.llm.interface import Usage
+from hutch.system.lazy_dataclass import dataclass
 
 FREE = ("scripted:", "ollama:")
 PROVIDERS = {"gemini": "google"}  # names in the price list

@@ -8,12 +8,12 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from hutch.domain.errors import Unavailable
 from hutch.llm.delta_surrogate_replacement import replace_lone_surrogates
 from hutch.llm.interface import Again, CallStarted, Delta, Finish, Model, Request, Text
 from hutch.llm.transient_error import Transient
+from hutch.system.lazy_dataclass import dataclass
 
 COMPLETE = ("stop", "calls", "other")  # finish reasons of replies that should not be empty
 

@@ -8,7 +8,7 @@ a person stops it, and that key is never delayed.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hutch.agent.tools.terminal_read_and_type import ScreenText, TerminalInfo, TypingResult
@@ -18,6 +18,7 @@ from hutch.domain.redaction import Redactor
 from hutch.jail.shared_terminal import Terminal
 from hutch.sessions.terminal_masking import KeyMask, first_masked
 from hutch.sessions.terminal_screen import TerminalScreen
+from hutch.system.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from hutch.sessions.terminal_viewer import Held

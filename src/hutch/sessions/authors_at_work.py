@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.event_author import Actor, acting
 from hutch.domain.events import (
@@ -26,6 +26,7 @@ from hutch.domain.events import (
 )
 from hutch.jail.process_cpu_clocks import RunClock
 from hutch.snapshots.disk_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
+from hutch.system.lazy_dataclass import dataclass
 
 NEVER_NS = 1 << 63
 FIRST_READING_S, MAX_READING_INTERVAL_S = 0.25, 30.0  # of clocks after work has begun

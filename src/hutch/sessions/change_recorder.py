@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import structlog
 
@@ -32,6 +31,7 @@ from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.git_storage import Snapshot, Taken
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf
 from hutch.store.event_log_interface import EventLog
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
 MAX_CACHED_HASHES = 4096

@@ -6,7 +6,6 @@ earlier run was still at work.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from hutch.domain.errors import Conflict
@@ -30,6 +29,7 @@ from hutch.domain.events import (
     SnapshotTaken,
 )
 from hutch.sessions.state_before_last_run import before_last_run
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import one_line
 
 LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended

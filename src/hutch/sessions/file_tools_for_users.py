@@ -6,7 +6,7 @@ caller differs; it may have read access only.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hutch.agent.tools.change_files import ApplyPatch, EditFile, WriteFile
@@ -19,6 +19,7 @@ from hutch.domain.redaction import Redactor
 from hutch.edit.file_operations import FileChange
 from hutch.sessions.requests import ChangeWithTool, ReadWithTool, ToolAnswer
 from hutch.sessions.sandbox import Sandbox
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files_hidden_from_search import HiddenFiles, hide_secrets
 
 FILE_TOOLS: tuple[Tool, ...] = (

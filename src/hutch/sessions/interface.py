@@ -7,13 +7,13 @@ can be lost at any moment and is rebuilt from them.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
 from hutch.sessions.requests import Request
+from hutch.system.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

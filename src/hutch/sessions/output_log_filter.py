@@ -4,10 +4,11 @@ import codecs
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.events import Event
 from hutch.domain.stream_redactor import StreamRedactor
+from hutch.system.lazy_dataclass import dataclass
 
 CHUNK_CHARS = 8 * 1024  # an event of this size fits into the database itself
 BURST_BYTES = 256 * 1024

@@ -4,11 +4,12 @@ Deltas are not stored. A follower that comes in the middle of a reply, or was to
 written so far from here.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader
 from hutch.sessions.interface import Delta
+from hutch.system.lazy_dataclass import dataclass
 
 REPLY_KINDS = frozenset({"text", "thinking", "call", "arguments", "again"})
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.agent.tool_call_approval import Answer as Approval
 from hutch.agent.tool_call_rules import Rule
@@ -10,6 +10,7 @@ from hutch.domain.events import ApprovalRequested, Event, QuestionAnswered, Ques
 from hutch.domain.ids import new_input_id
 from hutch.domain.inputs import Answer, Approve, Deny
 from hutch.domain.session import SessionInput
+from hutch.system.lazy_dataclass import dataclass
 
 Reply = Approve | Deny | Answer
 Append = Callable[[Sequence[Event]], Awaitable[object]]

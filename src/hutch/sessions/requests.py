@@ -5,13 +5,13 @@ something are marked; a session that has ended answers only the others.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from hutch.domain.inputs import Redo, Undo
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_operations import FileChange
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Page
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.partial_read import Bytes

@@ -7,7 +7,6 @@ import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,6 +33,7 @@ from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions
 from hutch.store.test_runs import StoredTests
 from hutch.store.unfinished_commands_and_terminals import UnfinishedWork, find_unfinished_work
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from hutch.agent.session_recorder import Recorder
@@ -15,6 +15,7 @@ from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log_interface import EventLog
 from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.files import CheckPath
 
 if TYPE_CHECKING:

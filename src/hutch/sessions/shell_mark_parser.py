@@ -8,8 +8,9 @@ prompt, which have no key: they show nothing.
 import hmac
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 BEGINNING = b"\x1b]133;"
 MAX_MARK_BYTES = 256 * 1024  # a longer one is output

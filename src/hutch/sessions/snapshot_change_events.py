@@ -7,12 +7,13 @@ taken while one build runs, so the number of listed files is limited over time, 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from hutch.domain.event_author import Actor
 from hutch.domain.events import Event, FileChanged, FilesChanged
 from hutch.snapshots.git_tree_layout import FILES, Item, Leaf
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_LISTED = 1000  # files of one author and cause that are listed one by one,
 LISTED_PER_S = 10.0  # and that many more in each second afterwards

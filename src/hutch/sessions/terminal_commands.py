@@ -4,10 +4,11 @@ import codecs
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.events import CommandEnded, CommandStarted
 from hutch.sessions.shell_mark_parser import Mark
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_LINE_CHARS = 64 * 1024
 MAX_LINES = 100  # that are remembered

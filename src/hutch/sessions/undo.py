@@ -7,7 +7,7 @@ is planned again. An undo that was interrupted is repeated; files that it had ch
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hutch.domain.errors import Conflict
@@ -29,6 +29,7 @@ from hutch.snapshots.path_versions import (
     StoredFile,
     put_versions,
 )
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.files import CheckPath
 from hutch.workspace.workspace import Workspace, snapshot_content
 

@@ -9,8 +9,10 @@ compared.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, Literal, TypeVar
+
+from hutch.system.lazy_dataclass import dataclass
 
 Version = TypeVar("Version")
 Reason = Literal[

@@ -1,7 +1,6 @@
 """Finds what an undo or redo takes back, and reads it from the snapshots. Changes nothing."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry
@@ -11,6 +10,7 @@ from hutch.sessions.changes_to_undo import UndoTarget, find_last_run, find_last_
 from hutch.sessions.undo import Clean, FileUndo
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.files import CheckPath
 from hutch.workspace.workspace import Workspace
 

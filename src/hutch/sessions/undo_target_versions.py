@@ -9,7 +9,7 @@ earlier version of Hutch.
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import FileChanged, FilesChanged
@@ -20,6 +20,7 @@ from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.git_tree_layout import EMPTY_BRANCH, FILES, Branch, Leaf
 from hutch.snapshots.path_versions import NotStored, SnapshotVersions, StoredFile
 from hutch.snapshots.snapshot import Snapshots
+from hutch.system.lazy_dataclass import dataclass
 
 Pair = tuple[int, int]  # the snapshots before and after a change
 

@@ -1,11 +1,12 @@
 """Versions of files as an undo compares them, and which files may be somebody's work."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.snapshots.git_index import staged_entries
 from hutch.snapshots.path_versions import PathVersion, SnapshotVersions, StoredFile
 from hutch.snapshots.snapshot import Snapshots
+from hutch.system.lazy_dataclass import dataclass
 
 # Parts of a git directory that people create. The rest is bookkeeping, which any `git status` may change.
 GIT_WORK = frozenset({"HEAD", "packed-refs", "refs", "config", "hooks", "info", "index"})

@@ -7,12 +7,13 @@ while the session is still being recorded as prepared.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import structlog
 
 from hutch.domain.errors import HutchError
 from hutch.sessions.sandbox import Sandbox
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_UNUSED_S = 60.0
 logger = structlog.get_logger()

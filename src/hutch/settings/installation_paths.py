@@ -9,10 +9,10 @@ import os
 import pwd
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.running_server_discovery import ServerFiles
 
 

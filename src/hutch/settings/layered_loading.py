@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +34,7 @@ from hutch.settings.schema import (
     size_text,
 )
 from hutch.settings.setting_error_messages import describe
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_REFUSALS = 20
 FLAG, DEFAULT = "the command line", "default"

@@ -7,7 +7,6 @@ changes, and precedes the snapshot of the files as they are. The log refers to b
 import hashlib
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from hutch.edit.file_operations import Announcement, FileChange
@@ -27,6 +26,7 @@ from hutch.snapshots.git_tree_layout import (
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.snapshot_sections import Base, Context
+from hutch.system.lazy_dataclass import dataclass
 
 FindItem = Callable[[str], Item | None]
 

@@ -10,7 +10,6 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +19,7 @@ from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.git_storage import Snapshot, Storage
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry, changed_names, read_items
 from hutch.system.chunked_collections import sort_in_chunks
+from hutch.system.lazy_dataclass import dataclass
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {
     "A": "added",

@@ -12,12 +12,12 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from hutch.snapshots.confined_directory import Directory
+from hutch.system.lazy_dataclass import dataclass
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 OPEN_ALWAYS, OPEN_EVERY, OPEN_LAST = (

@@ -9,11 +9,11 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from hutch.snapshots.disk_walk import EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.git_tree_layout import IGNORED, PERMISSIONS, PRIVATE, Item, Leaf, OmittedEntry
 from hutch.snapshots.pack_writer import FileShrunk, PackWriter
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_ATTEMPTS = 3
 KINDS = {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}

@@ -11,13 +11,13 @@ import shutil
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.forge.host_git import Git
 from hutch.snapshots.git_storage import Storage
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked_async
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
 
 MAX_PACKS = 50

@@ -10,7 +10,6 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -22,6 +21,7 @@ from hutch.snapshots.git_tree_layout import Branch, read_snapshot_tree
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, try_lock
+from hutch.system.lazy_dataclass import dataclass
 
 DISPLAY_NAME = "the snapshots"  # in errors: paths of the host are not disclosed
 CONFIG = """\

@@ -12,9 +12,11 @@ not content: a snapshot of the same files must be the same everywhere.
 import os
 import re
 import string
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import groupby, pairwise
+
+from hutch.system.lazy_dataclass import dataclass
 
 GITIGNORE = ".gitignore"
 MAX_GITIGNORE_BYTES = 64 * 1024  # of one .gitignore; a longer one is ignored

@@ -6,7 +6,7 @@ no file that differs from the last snapshot: such a file was changed at this mom
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from hutch.domain.errors import NotFound
@@ -25,6 +25,7 @@ from hutch.snapshots.git_tree_layout import (
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.restore import RestoreRound
 from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_HASHED = 1000  # changed files; more are not listed one by one
 

@@ -13,7 +13,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
@@ -34,6 +34,7 @@ from hutch.snapshots.git_tree_layout import (
 )
 from hutch.snapshots.pack_writer import FileShrunk, hash_blob
 from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_ROUNDS = 4
 NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -9,7 +9,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from hutch.snapshots.snapshot_sections import EmptyBase
 from hutch.snapshots.stat_cache import StatCache
 from hutch.snapshots.workspace_scan import FindMapped, Scan, ScanResult
 from hutch.system.atomic_file import sync_directory
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 
 DEFAULT_LIMITS = SnapshotLimits()

@@ -16,7 +16,6 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ import structlog
 from hutch.snapshots.disk_walk import StatKey
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry
 from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
+from hutch.system.lazy_dataclass import dataclass
 
 LEAF = struct.Struct(">IBq")  # mode, section, size; then the name of the blob
 PackedItem = bytes | Branch | OmittedEntry

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping, MutableMapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.shared_file_mappings import MappedFiles
@@ -33,6 +33,7 @@ from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.snapshot_sections import Base, Context
 from hutch.snapshots.stat_cache import Items, Listing, unpack_leaf
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_CACHED_TEXTS = 256
 MAX_CHANGE_TIMES = 200_000  # that are remembered of one scan

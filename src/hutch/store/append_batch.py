@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -18,6 +17,7 @@ from hutch.store.log_limit import Omitted, check_capacity, is_omitted
 from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload
 from hutch.store.unwritten_events import Gaps
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 INLINE_BYTES = 16 * 1024

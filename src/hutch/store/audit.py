@@ -1,11 +1,10 @@
 """The audit log: who did what from which address. Rows are only ever added."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import insert, select
 
 from hutch.store.schema import audit
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 MAX_TEXT_CHARS = 200

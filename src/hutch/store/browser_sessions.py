@@ -1,6 +1,5 @@
 """Browser sessions, as rows: the user, the address and the time of a login."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import delete, insert, select, update
@@ -10,6 +9,7 @@ from hutch.domain.random_credentials import hash_of, new_secret
 from hutch.domain.user import User
 from hutch.store.schema import browser_sessions, users
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 IDLE_MS = 7 * 24 * 3600 * 1000

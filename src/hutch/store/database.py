@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, create_engine, event
@@ -23,6 +22,7 @@ from hutch.store.database_file_loss_check import damage_mark
 from hutch.store.schema import REVISIONS
 from hutch.store.wal_loss_check import find_missing_frames
 from hutch.system.file_lock import locked
+from hutch.system.lazy_dataclass import dataclass
 
 logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise to a user
 

@@ -10,11 +10,11 @@ descriptor of those would release the locks.
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 from hutch.domain.errors import DataGone
+from hutch.system.lazy_dataclass import dataclass
 
 WAL_MAGICS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24

@@ -7,10 +7,10 @@ position, time, type, payload hash and the previous link. Pure functions;
 """
 
 import os
-from dataclasses import dataclass
 from hashlib import sha256
 
 from hutch.domain.ids import SessionId
+from hutch.system.lazy_dataclass import dataclass
 
 GENESIS = "0" * 64
 SALT_BYTES = 16

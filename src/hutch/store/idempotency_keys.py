@@ -3,13 +3,13 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from hutch.store.schema import answered_requests as table
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY, wall_ms
 
 RETENTION_MS = 24 * 3600 * 1000

@@ -1,12 +1,11 @@
 """Finds rows that still refer to a session whose log is erased."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, select
 
 from hutch.domain.ids import SessionId
 from hutch.store.schema import answered_requests, changes, reviews, runs, sessions
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

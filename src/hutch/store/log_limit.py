@@ -8,13 +8,14 @@ written when the limit is reached and before the next event.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import CommandStarted, Event, EventsOmitted, UnknownEvent
 from hutch.domain.ids import SessionId
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 SETTING = "sessions.log_bytes"

@@ -10,7 +10,6 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Event, Thread
 from typing import cast
 
@@ -19,6 +18,7 @@ from sqlalchemy import Connection, Engine
 
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
+from hutch.system.lazy_dataclass import dataclass
 
 WATCH_INTERVAL_S = 0.008
 NEWEST = "SELECT max(position) FROM events"

@@ -6,7 +6,6 @@ run on the driver, which takes a third of the time of SQLAlchemy.
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import GENESIS
 from hutch.store.schema import blob_deletions, events, logs, public_keys, statements
 from hutch.store.signed_statements import Statement
+from hutch.system.lazy_dataclass import dataclass
 
 SAVE_WAL_MS = 2000  # to wait for readers, while a server that lost its files shuts down
 

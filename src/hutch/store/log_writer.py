@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -33,6 +32,7 @@ from hutch.store.log_notifier import LogGrowth
 from hutch.store.log_write_transaction import Transaction
 from hutch.store.payload_erasure import delete_pending_blobs
 from hutch.store.unwritten_events import Gaps, is_storage_failure
+from hutch.system.lazy_dataclass import dataclass
 
 BATCH_EVENTS = 1024
 SCRUB_RETRY_DELAY_S = 0.5

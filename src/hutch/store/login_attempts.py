@@ -6,12 +6,12 @@ unauthenticated caller must control neither the size nor the content of a row.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.store.schema import login_attempts
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY, SteadyClock
 
 RETENTION_MS = 24 * 3600 * 1000

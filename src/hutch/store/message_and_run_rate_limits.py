@@ -4,12 +4,11 @@ The limits are checked in the transaction that adds the message or the run, so c
 requests cannot exceed them.
 """
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, func, or_, select
 
 from hutch.domain.errors import TooManyRequests
 from hutch.store.schema import inputs, runs
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000

@@ -1,7 +1,6 @@
 """One-time links, as rows: for a login or an invite. Each works once and expires."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -15,6 +14,7 @@ from hutch.store.schema import links
 from hutch.store.shares import set_share, split_scopes
 from hutch.store.table_access import Rows
 from hutch.store.users import add_user
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 RETENTION_MS = 30 * 24 * 3600 * 1000  # after they expire

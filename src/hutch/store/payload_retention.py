@@ -1,9 +1,8 @@
 """Erases payloads after a retention time."""
 
-from dataclasses import dataclass
-
 from hutch.domain.ids import SessionId
 from hutch.store.event_log_interface import EventLog
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 DAY_MS = 24 * 3600 * 1000

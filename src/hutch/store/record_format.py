@@ -10,7 +10,6 @@ import base64
 import binascii
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import orjson
@@ -19,6 +18,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.hash_chain import SALT_BYTES, Record
 from hutch.store.signed_statements import Kind, Statement, fingerprint
+from hutch.system.lazy_dataclass import dataclass
 
 FORMAT = "hutch-record"
 VERSION = 1

@@ -8,7 +8,6 @@ after it is read. `docs/record.md` gives the checks in this order.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -30,6 +29,7 @@ from hutch.store.record_format import (
 )
 from hutch.store.record_zip_format import Archive, open_archive
 from hutch.store.signed_statements import Kind, Statement, is_signed_by
+from hutch.system.lazy_dataclass import dataclass
 
 SIZE_LIMIT_BYTES = 8 * 1024**3
 LINE_LIMIT_BYTES = 2 * MAX_PAYLOAD_BYTES + 4096  # a payload of only quotes, and the other fields

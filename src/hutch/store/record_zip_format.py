@@ -12,12 +12,12 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.record_format import FILES, InvalidRecord
+from hutch.system.lazy_dataclass import dataclass
 
 BLOCK_BYTES = 256 * 1024
 

@@ -7,7 +7,7 @@ worker dies, the lease expires and another worker claims the run.
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
@@ -20,6 +20,7 @@ from hutch.domain.session import DeliveryResult, QueuedRun, RunState
 from hutch.store.runs_reserved_for_process import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 NOT_STARTABLE = ("paused", "ended")  # states of a session

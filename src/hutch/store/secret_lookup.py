@@ -1,11 +1,11 @@
 """The secrets of an installation: from the sources that its settings name, or else from its vault."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.store.optional_vault import open_vault, read_names, read_secrets
 from hutch.store.secret_sources import SecretSources
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hutch.domain.errors import HutchError, Unavailable
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_SECRET_BYTES = 64 * 1024
 COMMAND_TIMEOUT_S = 10.0

@@ -1,7 +1,6 @@
 """Opens a session: its row, its first run and the start of its log, in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -11,6 +10,7 @@ from hutch.store.event_log_interface import EventLog
 from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
 from hutch.store.table_access import ExtraWrite
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

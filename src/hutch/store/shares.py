@@ -1,6 +1,5 @@
 """Shares of sessions with other users, as rows."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, insert, select, update
@@ -12,6 +11,7 @@ from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.schema import shares
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 

@@ -10,7 +10,7 @@ import shlex
 import stat
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hutch.domain.errors import Unavailable
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 Kind = Literal["checkpoint", "end", "receipt", "erasure"]

@@ -1,6 +1,5 @@
 """API tokens, as rows. Only the hash of a token is stored; its text is shown once."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import insert, select, update
@@ -13,6 +12,7 @@ from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.schema import tokens, users
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 

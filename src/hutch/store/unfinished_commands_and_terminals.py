@@ -2,13 +2,13 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
 from hutch.domain.ids import SessionId
 from hutch.store.schema import events, logs
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 
 JAIL_TYPES = ("session.prepared", "session.woken", "session.parked")  # a jail was opened, or closed
 START_TYPES = ("terminal.opened", "command.started")

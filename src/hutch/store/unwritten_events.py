@@ -8,11 +8,12 @@ their effect are not buffered: their effect was refused.
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.errors import LimitReached, Unavailable
 from hutch.domain.events import Event, EventsOmitted, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 BUFFERED_TYPES = frozenset(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from hutch.domain.events import (
     SessionOpened,
     ToolReturned,
 )
+from hutch.system.lazy_dataclass import dataclass
 
 TYPES = (
     "session.opened",

@@ -1,7 +1,7 @@
 """Usage totals, as rows: a projection of all logs, and its queries."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal
 
 from sqlalchemy import Connection, delete, func, select
@@ -12,6 +12,7 @@ from hutch.store.projections import note_erasure, read_newest, read_position
 from hutch.store.schema import usage, usage_runs, usage_sessions
 from hutch.store.table_access import Rows
 from hutch.store.usage_counting import COUNTS, NANO, TYPES, RunState, UsageChange, UsageState, fold_usage
+from hutch.system.lazy_dataclass import dataclass
 
 NAME = "usage"
 KEY = ("session_id", "user_id", "model", "persona", "day")

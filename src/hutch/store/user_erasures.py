@@ -1,6 +1,5 @@
 """Erases the rows of a user. An erasure is noted first, so that it can be continued after a crash."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, func, select, update
@@ -23,6 +22,7 @@ from hutch.store.schema import (
 )
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 Mentions = Literal["erase", "keep"]

@@ -13,11 +13,11 @@ import fcntl
 import os
 import struct
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from hutch.store.database_file_loss_check import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WAL_MAGICS
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import boot_ms, wall_ms
 
 INDEX_VERSION = 3_007_000

@@ -3,7 +3,7 @@
 A delivery is accepted once, even if the same content arrives again under another id.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
@@ -13,6 +13,7 @@ from hutch.domain.session import SessionInput
 from hutch.store.schema import deliveries
 from hutch.store.session_opening import OpenedSession
 from hutch.store.table_access import Rows
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 RETENTION_MS = 400 * 24 * 3600 * 1000

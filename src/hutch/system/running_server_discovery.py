@@ -9,11 +9,12 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import hutch
 from hutch.system.atomic_file import write_private
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.process_identity import start_stamp
 from hutch.system.steady_clock import wall_ms
 

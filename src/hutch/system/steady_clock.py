@@ -6,7 +6,9 @@ when a virtual machine resumes. Decisions that delete or wait use these function
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hutch.system.lazy_dataclass import dataclass
 
 
 def wall_ms() -> int:

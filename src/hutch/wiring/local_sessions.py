@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.flow_services import Services
@@ -15,6 +14,7 @@ from hutch.sessions.session_host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.runs_reserved_for_process import reservation_name
+from hutch.system.lazy_dataclass import dataclass
 from hutch.wiring import models_and_secrets
 from hutch.wiring.session_file_retention import retention_of
 from hutch.wiring.session_host import local_host, services_of

@@ -2,10 +2,11 @@
 a match would tell what such a file contains."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from hutch.domain.errors import Denied
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.search_match_redaction import Mask
 
 IsHidden = Callable[[str], bool]  # whether to omit a file

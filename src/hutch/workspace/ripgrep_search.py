@@ -12,7 +12,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import resources
 from typing import Literal, TypeVar
 
@@ -20,6 +20,7 @@ from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unav
 from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.launch.visible_system_files import this_system
 from hutch.system.chunked_collections import sort_in_chunks
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files_hidden_from_search import HiddenFiles, IsHidden, hide_secrets
 from hutch.workspace.globs import glob_pattern
 from hutch.workspace.search_match_redaction import (

@@ -11,7 +11,9 @@ of a secret are removed before counting.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_LINE_COLUMNS = 5000  # callers that show less can redact first
 _NOTE = re.compile(r" \[\.\.\. (?:omitted end of long line|[0-9]+ more match(?:es)?)\]\Z")

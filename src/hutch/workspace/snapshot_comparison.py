@@ -13,7 +13,6 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -22,6 +21,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check import echo
 from hutch.snapshots import comparison
 from hutch.snapshots.ignored_file_comparison import write_ignored_trees
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.workspace import COMPARING, Workspace, snapshot_content
 

@@ -7,7 +7,7 @@ that no change is left half made.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -27,6 +27,7 @@ from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage,
 from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.restore import RestoreResult, restore
 from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import ripgrep_search
 from hutch.workspace.change_observer import ChangeObserver

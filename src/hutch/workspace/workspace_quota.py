@@ -8,13 +8,14 @@ the result could matter.
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.interface import LimitHit
 from hutch.jail.limits.disk_growth import measure
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import Policy
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
 from hutch.workspace.lifecycle.workspace_record import Record
 

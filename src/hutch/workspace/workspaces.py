@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from hutch.domain.starter_files import StarterFiles
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.repository_access import Repositories
 from hutch.workspace.fork import fork
 from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place

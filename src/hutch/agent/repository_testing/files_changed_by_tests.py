@@ -1,9 +1,10 @@
 """Finds files that tests change while they run: then the final files are not the tested ones."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
 # Caches that runners write; they are no part of the change.

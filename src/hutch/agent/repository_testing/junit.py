@@ -6,13 +6,14 @@ much time or memory is refused: a document type, deeply nested elements, thousan
 of element names, and a tag or text of more than a few MiB.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.parsers import expat
 
 from hutch.agent.repository_testing.failure_message import MAX_CHARS, failure, in_one_line
 from hutch.agent.repository_testing.result_counter import Tally, parsed_line, parsed_number
 from hutch.agent.repository_testing.test_results import Counts, Failure, UnreadableReport
 from hutch.domain.test_run_events import Outcome
+from hutch.system.lazy_dataclass import dataclass
 
 FAULTS = ("failure", "error")
 OUTPUTS = ("system-out", "system-err")

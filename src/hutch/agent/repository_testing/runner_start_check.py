@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hutch.agent.repository_testing.error_line import error_line
 from hutch.agent.repository_testing.test_results import (
@@ -18,6 +17,7 @@ from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import HutchError, NotFound
 from hutch.jail.interface import Jail
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_LINE_CHARS = 200
 MAX_OUTPUT_CHARS = 16_384

@@ -9,13 +9,13 @@ is in a file of the jail, where the agent and users can read it.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.dependency_plan import Service
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.events import Event, ServiceAnswered, ServiceFailed, ServiceStarted
 from hutch.jail.interface import Exit, Jail, Process
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 
 LOGS = "/tmp/hutch-services"

@@ -5,7 +5,7 @@ Users, the agent's tool, automatic runs and the final run before a delivery all 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
@@ -25,6 +25,7 @@ from hutch.domain.recorded_test_runs import Comparison, RecordedCase, RecordedRu
 from hutch.domain.test_run_events import CaseResult, SuiteResult, TestsCause
 from hutch.store.table_access import Rows
 from hutch.store.test_runs import StoredTests
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, NamedTuple
 
 from hutch.agent.repository_testing.error_line import error_line
 from hutch.agent.text_for_model import shortened
 from hutch.domain.test_run_events import Outcome
+from hutch.system.lazy_dataclass import dataclass
 
 SHOWN_FAILURES = 5
 SHOWN_CHARS = 1200  # of one failure

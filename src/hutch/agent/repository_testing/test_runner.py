@@ -2,8 +2,10 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from hutch.system.lazy_dataclass import dataclass
 
 Reader = Literal["any", "junit", "pytest", "go", "jest", "tap", "cargo", "summary"]
 ReadFile = Callable[[str], bytes | None]  # a file of the workspace, None when there is none

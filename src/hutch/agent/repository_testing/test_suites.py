@@ -5,7 +5,7 @@ import posixpath
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hutch.agent.repository_testing.go_locations import with_go_directories
 from hutch.agent.repository_testing.result_counter import MAX_CASES
@@ -22,6 +22,7 @@ from hutch.domain.one_line_text_check import echo
 from hutch.domain.redaction import Redactor
 from hutch.jail.interface import Jail
 from hutch.jail.policy import MAX_TIMEOUT_S
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 from hutch.workspace.workspace import Workspace
 

@@ -5,7 +5,7 @@ for the model, and the same as data for programs.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -19,6 +19,7 @@ from hutch.domain.redaction import Redactor
 from hutch.edit.file_operations import FileChange
 from hutch.jail.interface import Jail, StreamName
 from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ needs a person's approval unless a rule names the tool, and any key of a person 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from pydantic import Field
@@ -13,6 +12,7 @@ from pydantic import Field
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.terminal_keys import MAX_KEYS, encode_keys
 from hutch.domain.errors import Conflict
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_HISTORY = 500  # lines
 MAX_TYPED_CHARS = 4000  # at once

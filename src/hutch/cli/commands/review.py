@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +28,7 @@ from hutch.flows.reviews.agent_review_publication import find_existing_review
 from hutch.flows.reviews.review_subject import find_change_at, find_subject
 from hutch.flows.run_lookup import read_log
 from hutch.store.comments_and_reviews import Reviews
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import visible
 from hutch.wiring.change_context import change_context
 

@@ -9,13 +9,14 @@ take back the changes of others.
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.cli.editing.local_copy import LocalCopy, Version
 from hutch.cli.editing.session_file_access import SessionFile
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.edit.text_merge import Labels, MergedText, merge_texts
 from hutch.forge.host_git import Git
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_BYTES = 16 << 20
 MAX_VERSIONS = 8

@@ -3,13 +3,14 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hutch.cli.render.delivery_result import NOTHING, delivery_lines, next_steps, page_of
 from hutch.cli.render.test_results import counts_of, missing_of
 from hutch.cli.render.transcript import Line
 from hutch.domain.change_title import first_line
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import visible
 
 FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}

@@ -6,7 +6,7 @@ follows its parts, does not repeat what was already shown.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from hutch.cli.render.command_output import LiveOutput
@@ -15,6 +15,7 @@ from hutch.cli.render.dependency_notes import environment_note
 from hutch.cli.render.session_option_text import change_lines
 from hutch.cli.render.test_results import comparison_of, counts_of, failed_cases, missing_of, place_of
 from hutch.domain.event_author import AGENT
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]

@@ -2,7 +2,9 @@
 
 import codecs
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hutch.system.lazy_dataclass import dataclass
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O[A-Za-z]|\r)")

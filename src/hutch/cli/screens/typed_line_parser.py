@@ -1,11 +1,12 @@
 """Parses a typed line: a message to the agent, an answer to it, or a command that begins with /."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from hutch.cli.session_option_parsing import parse_options
 from hutch.domain.errors import BadRequest
+from hutch.system.lazy_dataclass import dataclass
 
 HELP = (
     "Type a message to the agent. A running agent gets it before its next step.",

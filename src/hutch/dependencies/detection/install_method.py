@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.dependency_plan import SetupStep
+from hutch.system.lazy_dataclass import dataclass
 
 WORKSPACE = "/workspace"
 CACHE = f"{WORKSPACE}/.hutch-cache"

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.dependencies.layers.layer_key import plan_digest
 from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.system.atomic_file import write_private
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 

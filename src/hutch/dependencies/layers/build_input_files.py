@@ -3,11 +3,11 @@
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.snapshots.confined_directory import Directory
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_FILES = 2000
 MAX_BYTES = 64 * 1024 * 1024  # of all files together

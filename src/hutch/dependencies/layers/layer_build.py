@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from hutch.dependencies.layers.allowed_layer_paths import LayerPaths
@@ -29,6 +29,7 @@ from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.interface import Finished
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import MAX_TIMEOUT_S, PATH, WORKSPACE, Policy
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name

@@ -10,11 +10,11 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.dependencies.layers.build_input_files import InputFile
 from hutch.domain.dependency_plan import EnvironmentPlan
+from hutch.system.lazy_dataclass import dataclass
 
 FORMAT = 2  # changes with the way that layers are built or stored
 TOOLS = (

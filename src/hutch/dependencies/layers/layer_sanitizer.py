@@ -13,13 +13,14 @@ import shutil
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hutch.dependencies.layers.allowed_layer_paths import LayerPaths
 from hutch.domain.errors import LimitReached
 from hutch.jail.limits.disk_growth import MAX_DEPTH
 from hutch.snapshots.confined_directory import remove_entry
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_ENTRIES = 1_000_000
 MAX_DROPPED = 20  # that are listed by name

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +18,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.pid_stamped_names import is_left_over
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import try_lock
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import NEW, TRASH, discard, move_to_trash
 from hutch.workspace.lifecycle.workspace_record import Home
 

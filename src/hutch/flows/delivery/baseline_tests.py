@@ -1,7 +1,6 @@
 """Checks whether failing tests failed before, with the same command on the session's first snapshot."""
 
 import re
-from dataclasses import dataclass
 
 from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report, is_missing
@@ -11,6 +10,7 @@ from hutch.domain.events import RanTests
 from hutch.flows.delivery.scratch_sandbox import OpenScratch, Scratch
 from hutch.flows.pull_request_text import count_tests
 from hutch.jail.policy import Policy
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
 MAX_NAMES = 5

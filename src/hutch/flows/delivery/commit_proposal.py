@@ -5,7 +5,7 @@ has never seen the workspace.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.change import Change
 from hutch.domain.commit_text import commit_message, one_line, parse_author, slug, strip_controls
@@ -15,6 +15,7 @@ from hutch.forge.host_git import GitFailed
 from hutch.forge.interface import Commits, Draft, Forge, OnStep, ProposedChange, Work, ignore_step
 from hutch.forge.posted_text_escaping import MAX_CHARS, escape_references
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 from hutch.workspace.workspace import Workspace
 

@@ -6,7 +6,7 @@ the change and its events.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import structlog
@@ -43,6 +43,7 @@ from hutch.sessions.waiting_run_cancellation import CANCELLED, DELIVERED, undeli
 from hutch.snapshots.git_storage import Snapshot
 from hutch.store.proposed_changes import Changes
 from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
 NO_REPOSITORY = "The workspace is not a repository, so there is nowhere to deliver to."

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.agent.tools.interface import Context
 from hutch.domain.session import Session
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.policy import Policy
 from hutch.sessions.sandbox import Sandbox
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import Workspaces, fork_workspace
 

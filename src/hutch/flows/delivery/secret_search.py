@@ -8,13 +8,13 @@ that the file had before the work does not count: it was published by somebody e
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.redaction import Redactor
 from hutch.forge.host_git import Git, GitFailed
 from hutch.snapshots.git_object_reader import GITLINK, GitObjects
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 from hutch.workspace.workspace import Workspace
 

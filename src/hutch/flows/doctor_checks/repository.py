@@ -10,7 +10,7 @@ import asyncio
 import shlex
 import shutil
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hutch.agent.repository_testing.runner_detection import NO_TESTS, detect_all
@@ -23,6 +23,7 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.machine_checks import Check, Status
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import Policy
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
 from hutch.workspace.lifecycle.git_repository_detection import Layout, find_repository

@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +31,7 @@ from hutch.jail.interface import Jail
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
 from hutch.sessions.session_host import LocalHost
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspace import Workspace

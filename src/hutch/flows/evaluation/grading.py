@@ -6,7 +6,6 @@ agent's files cannot select another runner.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from hutch.agent.repository_testing.runner_detection import detect
@@ -17,6 +16,7 @@ from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.edit.atomic_apply import read_operations
 from hutch.flows.evaluation.case import EvalCase
 from hutch.jail.interface import Jail
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
 MAX_PATHS = 5000  # paths, for names of tests

@@ -8,7 +8,7 @@ same agent and the same jail, so the strictest rule must hold for all.
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import structlog
@@ -27,6 +27,7 @@ from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.system.lazy_dataclass import dataclass
 
 CACHE_S = 1.0  # another process may change the stored policies
 _versions = [0]  # counts the changes by this process

@@ -6,7 +6,7 @@ binds all sessions. It only restricts: of all rules that match a call, the stric
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any, get_args
 
@@ -16,6 +16,7 @@ from hutch.domain.one_line_text_check import echo
 from hutch.domain.user import ROLES, Role
 from hutch.flows.policies.canonical_repository_name import repository_name
 from hutch.jail.egress import AllowList, parse_allow_list
+from hutch.system.lazy_dataclass import dataclass
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 DEFAULT_APPROVERS: tuple[Role, ...] = ("owner", "member")

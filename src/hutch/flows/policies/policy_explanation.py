@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hutch.agent.persona import Persona
 from hutch.agent.tool_call_approval import PARSING
@@ -10,6 +9,7 @@ from hutch.agent.tool_call_rules import COMMAND_TOOLS, Decision, Policy
 from hutch.domain.errors import BadRequest
 from hutch.flows.policies.applicable_policies import NetworkLimit, Policies
 from hutch.flows.policies.policy import PolicyEntry
+from hutch.system.lazy_dataclass import dataclass
 
 NETWORK = "network"  # the name of hosts in a question
 

@@ -10,7 +10,6 @@ import re
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,6 +28,7 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import Request
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.files import CheckPath
 from hutch.workspace.files_hidden_from_search import HiddenFiles, SearchCheck
 

@@ -1,7 +1,7 @@
 """The subject of a review: a change of Hutch or any pull request, at one commit."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict
@@ -10,6 +10,7 @@ from hutch.flows.change_context import ChangeContext
 from hutch.forge.github_forge import web_address
 from hutch.forge.repo_url import parse_repo_url
 from hutch.store.proposed_changes import Changes
+from hutch.system.lazy_dataclass import dataclass
 
 PULL = re.compile(r"(https?://[^/?#\s@]+/[^/?#\s]+/[^/?#\s]+)/pull/(\d{1,9})(?:[/?#]\S*)?")
 MAX_READS = 3  # of a pull request that changes in the meantime

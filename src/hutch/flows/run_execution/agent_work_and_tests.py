@@ -5,7 +5,7 @@ says how far the run got, and all state is rebuilt from the log.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 
 from hutch.agent.conversation import Conversation
@@ -35,6 +35,7 @@ from hutch.flows.repository_summary import describe_structure
 from hutch.flows.run_execution.run_start_options import DEFAULT_OPTIONS, RunOptions
 from hutch.flows.run_log_reader import BEFORE, read_run_history
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.lazy_dataclass import dataclass
 
 REOPENED = "The shell is new, and no earlier command runs in the background."
 

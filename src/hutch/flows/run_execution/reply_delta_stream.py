@@ -1,13 +1,14 @@
 """Sends the parts of a model's replies, without secrets, to the followers of a session."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.domain.events import Event, ModelReplied
 from hutch.domain.redaction import Redactor
 from hutch.domain.stream_redactor import StreamRedactor
 from hutch.llm import interface as llm
 from hutch.sessions.interface import Delta
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

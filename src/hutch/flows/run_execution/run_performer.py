@@ -5,7 +5,6 @@ An interrupted run is performed again. Its log says how far it got, so no step i
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -38,6 +37,7 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.session_host_dependencies import Done
 from hutch.sessions.state_before_last_run import effective_entries
 from hutch.sessions.waiting_run_cancellation import DELIVERED, UNDONE, first_end, report_undelivered
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_record import Record
 
 logger = structlog.get_logger()

@@ -2,7 +2,7 @@
 
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
 from hutch.agent.model_call import OnDelta
@@ -30,6 +30,7 @@ from hutch.llm.interface import Call, Model
 from hutch.llm.reply_cost import Prices
 from hutch.sessions.live_session import LiveSession
 from hutch.snapshots.git_tree_layout import Leaf
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
 MAX_PIECES = 16  # of a file of the repository that Hutch itself reads

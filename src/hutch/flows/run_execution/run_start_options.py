@@ -1,9 +1,9 @@
 """The options that a run was started with, needed to resume it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 
 from hutch.domain.errors import NotFound
@@ -19,6 +18,7 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_host_dependencies import HostDependencies, Prepared
 from hutch.sessions.session_update_fan_out import Channels
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.fork import fork
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.lifecycle.workspace_record import Home, Record

@@ -8,7 +8,6 @@ process revokes is accepted until its cache entry expires.
 import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -27,6 +26,7 @@ from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
 from hutch.store.browser_sessions import BrowserSession
 from hutch.store.tokens import Token
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 CACHE_S = 3.0

@@ -6,11 +6,11 @@ count is written when the minute has passed.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import structlog
 
 from hutch.flows.user_accounts import Actor
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_ROWS_PER_MINUTE = 5  # of one address, in a minute
 WINDOW_S = 60.0

@@ -4,10 +4,10 @@ Its libraries take long to load, so they are imported only if a provider is set.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hutch.settings import LoadedSettings
+from hutch.system.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from hutch.gateway.auth.oidc import OidcLogin

@@ -15,7 +15,7 @@ import string
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,6 +29,7 @@ from hutch.domain.user import Role, name_key
 from hutch.gateway.auth.lazy_oidc_login import LIFE_S, Identity
 from hutch.gateway.auth.oidc_provider import Provider
 from hutch.settings.server_sections import Oidc
+from hutch.system.lazy_dataclass import dataclass
 
 LEEWAY_S = 60  # tolerated difference between two clocks
 MAX_SPENT = 10_000

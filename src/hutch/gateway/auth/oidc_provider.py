@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -19,6 +18,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from hutch.domain.errors import Denied, Unavailable
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.trusted_certificates import trusted_certificates
 
 MAX_BYTES = 512 * 1024

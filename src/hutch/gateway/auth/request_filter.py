@@ -10,13 +10,13 @@ import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from hutch.gateway.auth.server_names_and_client_address import ServerNames, values
 from hutch.gateway.auth.token_bucket_rate_limits import RateLimiter, address_key
 from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
+from hutch.system.lazy_dataclass import dataclass
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

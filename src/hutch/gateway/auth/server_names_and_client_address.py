@@ -8,11 +8,11 @@ DNS cannot redirect them.
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from hutch.settings.server_sections import Server
+from hutch.system.lazy_dataclass import dataclass
 
 Headers = Sequence[tuple[bytes, bytes]]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -26,6 +25,7 @@ from hutch.gateway.graphql.subscription import Subscription
 from hutch.gateway.http_errors import INTERNAL, error_status
 from hutch.gateway.json_responses import to_json
 from hutch.logs import current_trace_id
+from hutch.system.lazy_dataclass import dataclass
 
 BODY_BYTES = 256 * 1024
 MAX_ERRORS = 20

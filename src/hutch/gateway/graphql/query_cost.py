@@ -8,7 +8,6 @@ the first step that takes long.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from graphql import (
@@ -27,6 +26,7 @@ from graphql.error import GraphQLSyntaxError
 
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.one_line_text_check import echo
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_CHARS = 32_000
 MAX_TOKENS = 2000

@@ -1,6 +1,5 @@
 """The agent's file tools for the sessions of a server: the same arguments and results, and a `session_id`."""
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import Field, create_model
@@ -12,6 +11,7 @@ from hutch.gateway.mcp.agent_tool_titles_and_schemas import OUTPUTS, TITLES
 from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionTool
 from hutch.jail.policy import WORKSPACE
 from hutch.sessions import file_tools_for_users, requests
+from hutch.system.lazy_dataclass import dataclass
 
 OF_THE_SESSION = {"session_id", "if_hash"}  # arguments that the agent's tools do not have
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -17,6 +17,7 @@ from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionT
 from hutch.gateway.rest.sessions import NewSessionIn, new_session
 from hutch.sessions.interface import Delta
 from hutch.store.sessions import Sessions
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_WAIT_S = 600
 CallId = Annotated[str, Field(min_length=1, max_length=200)]

@@ -1,7 +1,6 @@
 """A call of a tool on a session: who calls, with which rights, and the description of a tool."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import Field
@@ -11,6 +10,7 @@ from hutch.flows import sessions as flow
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.json_responses import In, Out
 from hutch.sessions.requests import Request
+from hutch.system.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Header, Request, Response
@@ -24,6 +24,7 @@ from hutch.gateway.rest.ranges_and_conditions import Part, etag, matches, part_o
 from hutch.gateway.rest.request_file_paths import FilePath
 from hutch.sessions.interface import SessionHost
 from hutch.sessions.requests import DeleteFile, ReadFile, StatFile, WriteFile
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.partial_read import Bytes
 
 routes = router("files")

@@ -1,9 +1,9 @@
 """Conditions and ranges of requests for a file's content (RFC 9110)."""
 
 import re
-from dataclasses import dataclass
 
 from hutch.gateway.http_errors import RangeNotSatisfiable
+from hutch.system.lazy_dataclass import dataclass
 
 _ETAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')
 _RANGE = re.compile(r"bytes\s*=\s*(\d{0,18})-(\d{0,18})\s*")

@@ -8,7 +8,6 @@ import asyncio
 import base64
 import binascii
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -27,6 +26,7 @@ from hutch.gateway.stream.sse_and_websocket_frames import (
 from hutch.gateway.stream.stream_permission import StreamGrant, grant_of, grant_stream
 from hutch.sessions.collaborative_editing.open_document import OpenDocument
 from hutch.sessions.requests import ReadFile, WriteFile
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_FILES = 50  # of one client
 MAX_NUMBER = 2**31

@@ -8,7 +8,7 @@ API token get the response here, without headers that could make it a page of ou
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from time import monotonic
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -31,6 +31,7 @@ from hutch.gateway.stream.preview_headers import COOKIE, cookie_of
 from hutch.gateway.stream.preview_tokens import STAY_S, PreviewToken, PreviewTokens
 from hutch.gateway.stream.stream_permission import grant_stream
 from hutch.gateway.stream.stream_quota import StreamQuota
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 ENTER = "/.hutch/enter"

@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import structlog
@@ -22,6 +21,7 @@ from hutch.gateway.gateway_context import Server
 from hutch.gateway.stream.uvicorn_protocols import abort_of
 from hutch.store.sessions import Sessions
 from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.lazy_dataclass import dataclass
 
 TICK_INTERVAL_S = 0.5
 DISCONNECTS = (ClientDisconnected, ConnectionError)  # the client has disconnected

@@ -1,7 +1,6 @@
 """Forwards an authorised request to a port of a jail."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -16,6 +15,7 @@ from hutch.gateway.stream.preview_headers import Header, request_headers, respon
 from hutch.gateway.stream.preview_http import BadAnswer, Exchange, bad_gateway
 from hutch.gateway.stream.preview_websocket import SocketToJail
 from hutch.sessions.interface import Stream as JailStream
+from hutch.system.lazy_dataclass import dataclass
 
 DONE = Ending("end", 1000, "")
 

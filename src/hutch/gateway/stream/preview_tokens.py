@@ -11,10 +11,11 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import orjson
+
+from hutch.system.lazy_dataclass import dataclass
 
 ENTRY_LIFE_S = 60  # to follow a redirect
 STAY_S = 8 * 3600

@@ -6,7 +6,7 @@ is in milliseconds since 1970.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
@@ -17,6 +17,7 @@ from hutch.domain.events import AnyEvent
 from hutch.domain.log_entry_audience import VisibleEntry
 from hutch.domain.no_model_messages import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun
+from hutch.system.lazy_dataclass import dataclass
 
 PER_ENTRY = 4
 WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of runs that leave changes

@@ -3,7 +3,7 @@
 When a token is revoked, a user disabled or a share withdrawn, the stream must end.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from hutch.domain.errors import Denied, TooManyRequests
@@ -16,6 +16,7 @@ from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.stream.open_streams import Stream
 from hutch.gateway.stream.stream_quota import StreamSlot, stream_quota_of
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

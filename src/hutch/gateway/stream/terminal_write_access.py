@@ -5,10 +5,11 @@ notified. When the writer leaves, the next client in order of arrival becomes th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from hutch.domain.errors import Denied
+from hutch.system.lazy_dataclass import dataclass
 
 Mode = Literal["one", "many"]
 

@@ -6,7 +6,6 @@ the list contains it as an address.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.egress.host_normalization import (
@@ -15,6 +14,7 @@ from hutch.jail.egress.host_normalization import (
     parse_international_host,
     split_authority,
 )
+from hutch.system.lazy_dataclass import dataclass
 
 DEFAULT_PORTS = (80, 443)
 

@@ -1,8 +1,9 @@
 """The report about each egress attempt, and the limits of the proxy."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

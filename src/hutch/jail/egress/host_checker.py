@@ -8,7 +8,6 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
@@ -16,6 +15,7 @@ from hutch.jail.egress.allow_list import AllowList, Pattern, parse_allow_list
 from hutch.jail.egress.blocked_addresses import Address, Network, parse_networks, refusal
 from hutch.jail.egress.egress_report_and_limits import EgressLimits
 from hutch.jail.egress.host_normalization import as_address, join_authority
+from hutch.system.lazy_dataclass import dataclass
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host name, as text; OSError when there are none."""

@@ -5,12 +5,11 @@ Anything that two readers could understand differently is refused: users in the 
 different Host header, two framings of a body.
 """
 
-from dataclasses import dataclass
-
 import h11
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.egress.host_normalization import join_authority, parse_host, split_authority
+from hutch.system.lazy_dataclass import dataclass
 
 # For this hop alone; a request may name more of them in Connection.
 _HOP_BY_HOP = {

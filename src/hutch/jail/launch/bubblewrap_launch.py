@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 from hutch.jail.shell_prompt_marks import shell_files
 from hutch.jail.work_directory import JailLocation, Namespaces
+from hutch.system.lazy_dataclass import dataclass
 
 SETPRIV = "/usr/bin/setpriv"
 NSENTER = "/usr/bin/nsenter"

@@ -6,9 +6,10 @@ user id that no other jail on this machine has while it is open.
 
 import os
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.errors import Unavailable
+from hutch.system.lazy_dataclass import dataclass
 
 UIDS = range(200_000, 300_000)  # for the jails of a root Hutch; never a person's
 HOST_ON_DISK = UIDS.start - 1  # owns files that root makes where the jail's user appears as the owner

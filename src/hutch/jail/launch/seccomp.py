@@ -21,11 +21,11 @@ host waits for.
 import platform
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from errno import EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT
 from typing import Literal
 
 from hutch.domain.errors import Unavailable
+from hutch.system.lazy_dataclass import dataclass
 
 Machine = Literal["x86_64", "aarch64"]
 Code = tuple[int, int, int, int]  # operation, jump if true, jump if false, constant

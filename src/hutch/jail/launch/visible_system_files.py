@@ -8,10 +8,10 @@ there too.
 import functools
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
+from hutch.system.lazy_dataclass import dataclass
 
 TOP = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (

@@ -17,11 +17,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.jail.pid_stamped_names import is_left_over, own_mark
 from hutch.jail.policy import Limits
+from hutch.system.lazy_dataclass import dataclass
 
 PREFIX = "hutch"
 LEAF = "hutch-self"  # for this process in version 2: a group whose children have limits has no processes

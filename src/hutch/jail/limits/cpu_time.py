@@ -14,9 +14,10 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hutch.jail.jail_processes import TICKS, Member, number_inside, read
+from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

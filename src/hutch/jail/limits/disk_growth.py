@@ -17,9 +17,9 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 
 from hutch.jail.limits.unlinked_files import UnlinkedFiles
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_DEPTH = 200  # a limit of its own: deeper files are not measured; no project needs them
 WALK_INTERVAL_S = 1.0  # between walks without a reason: space freed by others hides growth

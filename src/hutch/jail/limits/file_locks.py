@@ -17,9 +17,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member, read, tables
+from hutch.system.lazy_dataclass import dataclass
 
 LIST = "/proc/locks"
 MAX_LIST_BYTES = 4 * 1024 * 1024  # some 70,000 locks

@@ -9,7 +9,7 @@ import contextlib
 import os
 import resource
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hutch.jail.interface import LimitHit, StreamName
@@ -24,6 +24,7 @@ from hutch.jail.limits.rlimit_lowering import lower_rlimits
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WORKSPACE, Limits
 from hutch.jail.work_directory import OpenLocation
+from hutch.system.lazy_dataclass import dataclass
 
 SPARE_PROCESSES = 64
 NO_SPACE = b"No space left on device"

@@ -8,10 +8,10 @@ decides. Otherwise the command must have been alone in the jail, or have failed.
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hutch.jail.interface import Exit, LimitHit
 from hutch.jail.policy import GIB, KIB, MIB, Limits
+from hutch.system.lazy_dataclass import dataclass
 
 SIGXCPU, SIGXFSZ = 24, 25
 MEMBERS_TIMEOUT = "members.command_timeout_s"

@@ -8,7 +8,6 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_processes import (
@@ -32,6 +31,7 @@ from hutch.jail.limits.process_freeze import freeze
 from hutch.jail.limits.resource_usage import Usage, shared_memory_device, tmpfs_use, usage
 from hutch.jail.limits.unlinked_files import UnlinkedFiles, find_unlinked_files
 from hutch.jail.policy import HOME, Limits
+from hutch.system.lazy_dataclass import dataclass
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
 WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")

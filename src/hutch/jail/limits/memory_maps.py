@@ -11,9 +11,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member
+from hutch.system.lazy_dataclass import dataclass
 
 READ_CPU_S = 0.25  # of processor time
 READ_TIMEOUT_S = 1.0  # of real time, however busy the machine is

@@ -14,11 +14,11 @@ we are not root, the kernel chooses by size alone.
 import contextlib
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.jail.jail_processes import is_below
 from hutch.jail.policy import MIB
+from hutch.system.lazy_dataclass import dataclass
 
 WARDEN_BYTES = 32 * MIB  # more than the warden ever uses
 MAX_INCREASE, MAX_SCORE = 500, 1000

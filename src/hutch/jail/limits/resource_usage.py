@@ -11,10 +11,10 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member, read, tables
 from hutch.jail.limits.memory_maps import MAPPING_BYTES, measure_shared_memory
+from hutch.system.lazy_dataclass import dataclass
 
 DESCRIPTOR_BYTES = 8 * 1024  # a pipe's smallest buffer; the first 64 MiB of a user's pipes may be larger
 TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways

@@ -9,10 +9,10 @@ import re
 import stat
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member, read, tables
 from hutch.jail.limits.memory_maps import READ_CPU_S, read_mappings, run_in_thread
+from hutch.system.lazy_dataclass import dataclass
 
 SEARCH_TIMEOUT_S = 0.5  # of real time, however busy the machine is
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)

@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.jail.command_pipes import PipeWriter
@@ -23,6 +23,7 @@ from hutch.jail.shell.leftover_process_signals import LeftProcesses
 from hutch.jail.shell.process_directory_and_descriptors import displayed_path
 from hutch.jail.shell.running_command import Job
 from hutch.jail.shell.shell_pipes import ShellOutput
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_ENDED = 100  # that can still be queried
 MAX_WHOLE = 4  # the last of them, with all their output

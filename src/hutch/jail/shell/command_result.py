@@ -8,12 +8,12 @@ only when it would fire too late; a wait costs neither a timer nor a task of its
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from hutch.jail.interface import LimitHit, StreamName
 from hutch.jail.output_buffer import NO_OUTPUT, StreamOutput
+from hutch.system.lazy_dataclass import dataclass
 
 # Why a shell has ended, where more is known than that.
 REPLACED = "the command replaced it"

@@ -1,10 +1,9 @@
 """Sends signals to the processes that an ended command left running."""
 
-from dataclasses import dataclass
-
 from hutch.domain.errors import LimitReached
 from hutch.jail.leftover_job_detection import Jobs
 from hutch.jail.shell.shell_process import ShellProcess
+from hutch.system.lazy_dataclass import dataclass
 
 SIGKILL = 9
 SCRIPT = 'number=$1; shift; kill -s "$number" -- "$@"'

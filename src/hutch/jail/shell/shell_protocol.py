@@ -26,10 +26,10 @@ removed again.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.request_checks import check_text
+from hutch.system.lazy_dataclass import dataclass
 
 NULL = "/dev/null"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

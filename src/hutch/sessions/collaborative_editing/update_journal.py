@@ -7,13 +7,14 @@ or the hash of a version that is about to be written to the file.
 
 import os
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
 import orjson
 
 from hutch.system.atomic_file import replace_file
+from hutch.system.lazy_dataclass import dataclass
 
 HEAD = struct.Struct(">cI")
 UPDATE, WRITE = b"u", b"w"

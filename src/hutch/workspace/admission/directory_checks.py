@@ -11,13 +11,13 @@ import pwd
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import hutch
 from hutch.domain.errors import Denied
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.mount_resolution import Location, any_holds, locations, own_location
 from hutch.workspace.admission.system_directories import RULES, is_system_directory
 

@@ -8,9 +8,10 @@ which part of which file system it contains.
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+
+from hutch.system.lazy_dataclass import dataclass
 
 ESCAPED = re.compile(r"\\([0-7]{3})")  # the kernel's escapes for space, tab, newline and backslash
 

@@ -8,13 +8,13 @@ only if the user allows copying it whole.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotARepository, NotFound
 from hutch.forge.repo_url import parse_repo_url
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_source, refusal
 from hutch.workspace.lifecycle.git_repository_detection import enclosing_repository
 from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned

@@ -20,13 +20,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
 import structlog
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unavailable
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.change_steps import Step, display_path, perform, revert, to_step_error
 from hutch.workspace.files.file_change_syscalls import Syscalls
 

@@ -10,12 +10,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write, WrittenFile
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.atomic_change_journal import Staging
 from hutch.workspace.files.change_steps import Step, display_path, make_stamp
 from hutch.workspace.files.file_change_syscalls import hash_descriptor

@@ -12,11 +12,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.file_change_syscalls import Syscalls
 
 VERBS = {

@@ -12,7 +12,6 @@ import binascii
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
@@ -21,6 +20,7 @@ from hutch.domain.one_line_text_check import echo
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES, IgnoreRules
 from hutch.system.chunked_collections import sort_in_chunks
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_ENTRIES = 10_000  # on one page
 MAX_OPEN_LEVELS = 64  # levels above are reopened when the walk returns to them

@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
@@ -17,6 +16,7 @@ from typing import Literal
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.confined_directory import Directory
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.atomic_change_journal import Journal, Staging
 from hutch.workspace.files.change_planning import PendingChange, hash_file, locate, make_step, read_file
 from hutch.workspace.files.change_steps import CannotRename, Step, display_path

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from hutch.domain.errors import BadRequest, HutchError
@@ -20,6 +20,7 @@ from hutch.domain.redaction import CUT_CONTEXT_CHARS
 from hutch.edit.encoded_file_text import Text, ending, split_lines
 from hutch.edit.encoding_detection import decode
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.change_planning import open_file
 from hutch.workspace.files.change_steps import display_path
 

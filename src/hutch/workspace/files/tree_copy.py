@@ -13,12 +13,13 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.forge.host_process_limits import limit_command, process_group
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_DEPTH = 400
 MAX_OPEN_LEVELS = 32  # levels of directories; each takes two descriptors

@@ -17,7 +17,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Unavailable
@@ -25,6 +25,7 @@ from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed
 from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.git_object_reader import EMPTY_TREE
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.lifecycle.commit_size import CommitSize, CommitTrees, check_size, read_trees
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name

@@ -5,13 +5,13 @@ another one many times. So every tree is read once and multiplied by its occurre
 instead of walking every path.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import LimitReached
 from hutch.forge.host_git import Git
 from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.git_object_reader import TREE, format_tree, object_name, parse_tree
+from hutch.system.lazy_dataclass import dataclass
 
 MAX_TREE_BYTES = 192 * 1024 * 1024  # of all distinct trees together
 MAX_COUNT = 1 << 60  # larger numbers are capped

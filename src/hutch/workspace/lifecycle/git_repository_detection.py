@@ -12,11 +12,12 @@ import re
 import stat
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.snapshots.confined_directory import Directory
+from hutch.system.lazy_dataclass import dataclass
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 MAX_LINE_BYTES = 4096

@@ -8,7 +8,6 @@ import base64
 import binascii
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -17,6 +16,7 @@ from hutch.domain.errors import Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.starter_files import StarterFile, StarterFiles
 from hutch.system.atomic_file import replace_file
+from hutch.system.lazy_dataclass import dataclass
 
 SUFFIX = ".json"
 

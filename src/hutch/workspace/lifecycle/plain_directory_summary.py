@@ -5,13 +5,13 @@ passwords, or simply too much. So the user gets a summary with names and sizes b
 anything is copied.
 """
 
-from dataclasses import dataclass
 from itertools import islice
 
 from hutch.domain.errors import HutchError
 from hutch.domain.secret_file_names import has_secret_name
 from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.confined_directory import Directory
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Walk
 
 MAX_ENTRIES = 20_000  # that are counted

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
@@ -18,6 +17,7 @@ from hutch.jail.limits.disk_growth import measure
 from hutch.jail.pid_stamped_names import is_left_over, own_mark
 from hutch.snapshots.confined_directory import remove_entry, to_hutch_error
 from hutch.system.file_lock import try_lock
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_record import Home
 
 NEW, TRASH = ".new", ".trash"

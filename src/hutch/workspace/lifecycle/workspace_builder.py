@@ -9,7 +9,7 @@ nor git.
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.base_checkout import (
     Base,
     BaseRequest,

@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -15,6 +15,7 @@ from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uncancellable_work
+from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.files.tree_copy import CopyResult, can_reflink, copy_base, copy_tree
 from hutch.workspace.lifecycle.base_checkout import Base, open_index, tree_path

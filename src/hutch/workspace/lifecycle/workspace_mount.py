@@ -15,7 +15,6 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +32,7 @@ from hutch.jail.launch.jail_uid import HOST_ON_DISK, KERNEL_ROOT, Identity, clai
 from hutch.jail.work_directory import JailLocation, Namespaces
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
+from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.base_checkout import tree_path
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK, discard
 from hutch.workspace.lifecycle.workspace_record import Home, Record

@@ -4,12 +4,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Literal, Self
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.system.atomic_file import replace_file
+from hutch.system.lazy_dataclass import dataclass
 
 Mode = Literal["copy", "reflink", "overlay"]
 Storage = Literal["disk", "memory"]
