@@ -10,7 +10,8 @@ from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
-from hutch.wiring.models_and_secrets import access, models_of, redactor, user_keys
+from hutch.wiring.installation_secrets import redactor
+from hutch.wiring.models import access, models_of, user_keys
 from tests.llm.dialects import ANTHROPIC, KEY, reply
 from tests.llm.wire import Act, playing
 

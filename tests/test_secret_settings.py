@@ -14,7 +14,7 @@ from hutch.settings import LoadedSettings, load
 from hutch.settings.schema import FIELDS
 from hutch.store.secret_sources import seen_values
 from hutch.store.vault import Vault
-from hutch.wiring import models_and_secrets
+from hutch.wiring import installation_secrets, models
 from hutch.wiring.forge_triggers import webhook_secret
 from hutch.wiring.forges import tokens_of
 from hutch.wiring.user_directory_tools import find_mcp_token
@@ -91,24 +91,24 @@ def test_all_uses_of_secrets_read_the_source(tmp_path: Path) -> None:
     vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
     vault.set("mcp_token", "of the vault")
     vault.set("openai_api_key", "also-of-the-vault")
-    keys = models_and_secrets.access(loaded, {}).keys
+    keys = models.access(loaded, {}).keys
     assert (keys["anthropic_api_key"], keys["openai_api_key"]) == (VALUE, "also-of-the-vault")
     assert find_mcp_token(loaded) == VALUE
     assert webhook_secret(loaded) == VALUE
-    assert models_and_secrets.secrets_of(loaded, {"oidc_client_secret"}) == {"oidc_client_secret": VALUE}
+    assert installation_secrets.secrets_of(loaded, {"oidc_client_secret"}) == {"oidc_client_secret": VALUE}
     token = tokens_of(loaded).find_token(parse_repo_url("https://github.com/a/b"), "")
     assert token is not None and asyncio.run(token()) == VALUE
-    assert models_and_secrets.redactor(loaded, {}).redact(f"x {VALUE}") == "x [redacted:secret]"
+    assert installation_secrets.redactor(loaded, {}).redact(f"x {VALUE}") == "x [redacted:secret]"
 
 
 def test_a_key_that_cannot_be_read_is_an_error_where_it_is_needed(tmp_path: Path) -> None:
     loaded = loading(tmp_path, '[secrets]\nopenai_api_key = "file:/none/such"\n')
-    models_and_secrets.redactor(loaded, {})  # starts all the same
-    models_and_secrets.models_of(loaded).check("ollama:qwen3")
+    installation_secrets.redactor(loaded, {})  # starts all the same
+    models.models_of(loaded).check("ollama:qwen3")
     with pytest.raises(Unavailable, match="openai_api_key comes from a file that cannot be read"):
-        models_and_secrets.models_of(loaded).check("openai:gpt-5")
+        models.models_of(loaded).check("openai:gpt-5")
     with pytest.raises(Unavailable, match="openai_api_key"):
-        asyncio.run(models_and_secrets.models_of(loaded).choose(None, None, "", Redactor()))
-    listed = asyncio.run(models_and_secrets.models_of(loaded).list_usable())
+        asyncio.run(models.models_of(loaded).choose(None, None, "", Redactor()))
+    listed = asyncio.run(models.models_of(loaded).list_usable())
     state = next(each for each in listed.providers if each.name == "openai")
     assert not state.usable and "cannot be read" in state.reason

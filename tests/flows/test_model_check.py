@@ -15,7 +15,7 @@ from hutch.flows.doctor_checks.model import REMEDIES, TIMEOUT_S
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
-from hutch.wiring.models_and_secrets import access
+from hutch.wiring.models import access
 
 pytestmark = pytest.mark.anyio
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.flows.model_list import ProviderState, list_models
 from hutch.settings import load
-from hutch.wiring.models_and_secrets import access
+from hutch.wiring.models import access
 from tests.flows.test_model_check import answer, refused, served
 
 pytestmark = pytest.mark.anyio

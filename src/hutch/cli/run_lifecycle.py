@@ -32,6 +32,7 @@ from hutch.domain.no_model_messages import (
 )
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
+from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.ignored_signals import TERMINATION_SIGNALS
 from hutch.system.terminal_text import one_line, visible
 
@@ -266,9 +267,11 @@ class RunFollower:
         if not is_here or session["revision"] or session["delivery"].get("uncommitted") or self._is_resumed:
             return ""
         # Imported late: these load the jail.
-        from hutch.flows.uncommitted_warning import describe_uncommitted
-        from hutch.wiring.forges import forges_of
-        from hutch.wiring.workspaces import workspaces_of
+        with without_gc():
+            load_structlog()
+            from hutch.flows.uncommitted_warning import describe_uncommitted
+            from hutch.wiring.forges import forges_of
+            from hutch.wiring.workspaces import workspaces_of
 
         loaded = settings.load()
         return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), session["repository"])

@@ -10,7 +10,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog
 from hutch.store.table_access import Rows
 from hutch.system.file_lock import locked_by_name
-from hutch.wiring import models_and_secrets
+from hutch.wiring import installation_secrets
 from hutch.wiring.forges import forges_of
 from hutch.wiring.owner_policies import policies_of
 from hutch.wiring.workspace_jails import open_sandbox
@@ -22,7 +22,7 @@ def change_context(loaded: LoadedSettings, rows: Rows, log: EventLog) -> ChangeC
         rows,
         log,
         forges_of(loaded),
-        models_and_secrets.redactor(loaded),
+        installation_secrets.redactor(loaded),
         partial(locked_by_name, loaded.paths.data / "locks"),
         loaded.settings.delivery.author or DEFAULT_AUTHOR,
     )

@@ -6,7 +6,7 @@ from hutch.flows.doctor_checks.model import check_model
 from hutch.flows.doctor_checks.repository import Installation
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, user_environment
-from hutch.wiring import models_and_secrets
+from hutch.wiring import installation_secrets, models
 from hutch.wiring.allowed_repositories import own_directories
 from hutch.wiring.forges import tokens_of
 from hutch.wiring.jails import jail_policy
@@ -17,13 +17,11 @@ def installation(loaded: LoadedSettings) -> Installation:
         own=own_directories(loaded.paths),
         policy=jail_policy(loaded.settings),
         tokens=tokens_of(loaded),
-        read_redactor=partial(models_and_secrets.redactor, loaded),
+        read_redactor=partial(installation_secrets.redactor, loaded),
         test_command=lambda config: loaded.with_repository(config).settings.tests.command,
     )
 
 
 async def check_own_model(loaded: LoadedSettings) -> Check:
     environment = user_environment()
-    return await check_model(
-        partial(models_and_secrets.access, loaded, environment), loaded.settings.model, environment
-    )
+    return await check_model(partial(models.access, loaded, environment), loaded.settings.model, environment)

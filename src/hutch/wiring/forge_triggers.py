@@ -4,7 +4,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.forge_triggers import TriggerOptions, Triggers
 from hutch.settings import LoadedSettings
 from hutch.wiring.forges import forges_of
-from hutch.wiring.models_and_secrets import secrets_of
+from hutch.wiring.installation_secrets import secrets_of
 
 SECRET = "github_webhook_secret"
 

@@ -10,8 +10,8 @@ from hutch.jail.egress.blocked_addresses import refusal
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.settings import LoadedSettings, user_environment
 from hutch.wiring.allowed_repositories import repositories_of
+from hutch.wiring.installation_secrets import secrets_of
 from hutch.wiring.jails import jail_policy
-from hutch.wiring.models_and_secrets import secrets_of
 from hutch.workspace.admission.repository_jail import open_git
 
 

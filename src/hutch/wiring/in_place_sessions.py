@@ -5,7 +5,7 @@ from functools import partial
 from hutch.flows.in_place_sessions import InPlaceSessions
 from hutch.settings import LoadedSettings
 from hutch.wiring.event_log import event_log
-from hutch.wiring.models_and_secrets import redactor
+from hutch.wiring.installation_secrets import redactor
 from hutch.wiring.test_suite_options import suite_options
 from hutch.wiring.workspaces import workspaces_of
 

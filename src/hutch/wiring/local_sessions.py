@@ -15,7 +15,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.runs_reserved_for_process import reservation_name
 from hutch.system.lazy_dataclass import dataclass
-from hutch.wiring import models_and_secrets
+from hutch.wiring import installation_secrets
 from hutch.wiring.session_file_retention import retention_of
 from hutch.wiring.session_host import local_host, services_of
 
@@ -34,7 +34,7 @@ class Local:
 @asynccontextmanager
 async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
     """Open a session host in this process; the caller is the installation's first owner."""
-    paths, redactor, name = loaded.paths, models_and_secrets.redactor(loaded), reservation_name()
+    paths, redactor, name = loaded.paths, installation_secrets.redactor(loaded), reservation_name()
     log_bytes = loaded.settings.sessions.log_bytes
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))

@@ -14,7 +14,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.database_page_check import check_integrity
 from hutch.store.event_log import open_log
 from hutch.system.background_tasks import running
-from hutch.wiring import models_and_secrets
+from hutch.wiring import installation_secrets, models
 from hutch.wiring.allowed_repositories import with_fixed_roots
 from hutch.wiring.change_context import change_context
 from hutch.wiring.forge_triggers import triggers_of, webhook_secret
@@ -37,7 +37,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
     The caller must hold the lock against a second server on the same data.
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
-    paths, redactor = loaded.paths, models_and_secrets.redactor(loaded)
+    paths, redactor = loaded.paths, installation_secrets.redactor(loaded)
     log_bytes = loaded.settings.sessions.log_bytes
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
@@ -61,7 +61,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 triggers=triggers,
                 database_files=log.database_files,
                 changes=change_context(loaded, log, log),
-                list_models=models_and_secrets.models_of(loaded).list_usable,
-                read_secrets=partial(models_and_secrets.secrets_of, loaded),
+                list_models=models.models_of(loaded).list_usable,
+                read_secrets=partial(installation_secrets.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
             )

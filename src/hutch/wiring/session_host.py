@@ -30,7 +30,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
 from hutch.store.message_and_run_rate_limits import SessionRates
 from hutch.store.run_queue import RunCapacity
-from hutch.wiring import models_and_secrets
+from hutch.wiring import installation_secrets, models
 from hutch.wiring.allowed_repositories import repositories_of
 from hutch.wiring.change_context import delivery_context
 from hutch.wiring.forges import forges_of
@@ -122,14 +122,14 @@ def services_of(
         open_repository=workspaces_of(loaded).open_repository,
         open_directory=workspaces_of(loaded).open_directory,
         staged=StagedFiles(workspaces_of(loaded).home.staged_files),
-        check_model=models_and_secrets.models_of(loaded).check,
+        check_model=models.models_of(loaded).check,
         networks=tuple(loaded.settings.jail.private_networks),
         policies=limits.policies,
         environments=environments_of(loaded),
         rates=_rates(loaded),
-        user_keys=models_and_secrets.user_keys(loaded),
+        user_keys=models.user_keys(loaded),
         jail_secrets=limits.secrets,
-        secrets=models_and_secrets.secrets(loaded),
+        secrets=installation_secrets.secrets(loaded),
         effective_limits=limits.effective,
         caps=limits.caps,
         **more,
@@ -178,7 +178,7 @@ def _performer(loaded: LoadedSettings, dependencies: HostDependencies, limits: S
     return Performer(
         defaults=partial(_run_defaults, loaded, limits.policies),
         default_model=settings.model,
-        choose_model=models_and_secrets.models_of(loaded).choose,
+        choose_model=models.models_of(loaded).choose,
         network=limits.network,
         limits_cap=limits.run_cap,
         forges=lambda: forges_of(loaded),

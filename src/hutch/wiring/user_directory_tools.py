@@ -10,7 +10,7 @@ from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.jail.work_directory import JailLocation
 from hutch.settings import LoadedSettings
-from hutch.wiring import event_log, jails, models_and_secrets
+from hutch.wiring import event_log, installation_secrets, jails
 from hutch.wiring.allowed_repositories import check_directory
 from hutch.wiring.owner_policies import policies_of
 from hutch.wiring.test_suite_options import suite_options
@@ -21,7 +21,7 @@ TOKEN = "mcp_token"  # the name of a secret
 
 def find_mcp_token(loaded: LoadedSettings) -> str | None:
     """The token that HTTP clients must send, if one is set."""
-    return models_and_secrets.secrets_of(loaded, {TOKEN}).get(TOKEN)
+    return installation_secrets.secrets_of(loaded, {TOKEN}).get(TOKEN)
 
 
 def directory_tools(
@@ -46,7 +46,7 @@ def directory_tools(
         open_log=lambda: event_log.event_log(loaded.paths, log_bytes=settings.sessions.log_bytes),
         policy=jails.jail_policy(settings, network=network),
         open_jail=open_jail,
-        redactor=models_and_secrets.redactor(loaded),
+        redactor=installation_secrets.redactor(loaded),
         policies_of=partial(policies_of, loaded),
         ignore=settings.ignore,
         allowed_commands=settings.jail.allowed_commands,

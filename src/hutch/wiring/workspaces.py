@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hutch.forge.host_git import Git
 from hutch.settings import LoadedSettings, user_environment
-from hutch.wiring import models_and_secrets
 from hutch.wiring.allowed_repositories import repositories_of
+from hutch.wiring.installation_secrets import redactor
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
@@ -49,5 +49,5 @@ async def open_workspace(loaded: LoadedSettings, id: str) -> AsyncIterator[Works
     """Open a workspace whose snapshots contain no secret of the installation."""
     record = await workspaces_of(loaded).find(id)
     limited = settings_for(loaded, record) if record else loaded
-    async with workspaces_of(limited).open(id, clean=models_and_secrets.redactor(loaded).redact) as workspace:
+    async with workspaces_of(limited).open(id, clean=redactor(loaded).redact) as workspace:
         yield workspace

@@ -43,7 +43,7 @@ from hutch.system.terminal_text import visible
 from hutch.wiring.allowed_repositories import own_directories
 from hutch.wiring.doctor_check_inputs import check_own_model, installation
 from hutch.wiring.forges import tokens_of
-from hutch.wiring.models_and_secrets import secrets
+from hutch.wiring.installation_secrets import secrets
 
 GIB, MIB = 1024**3, 1024**2
 LOW_BYTES, FULL_BYTES = 2 * GIB, 200 * MIB

@@ -30,7 +30,7 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.system.atomic_file import replace_file
 from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
 from hutch.wiring.evaluation import open_evaluation
-from hutch.wiring.models_and_secrets import models_of
+from hutch.wiring.models import models_of
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
 MAX_REASON_CHARS = 100

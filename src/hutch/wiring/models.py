@@ -1,20 +1,15 @@
-"""The models of an installation, and its secrets, from the settings."""
+"""The models of an installation, from its settings and secrets."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from hutch.domain.known_secret_names import TOKEN_VARIABLES
-from hutch.domain.redaction import Redactor
 from hutch.flows.model_selection import Models
 from hutch.llm.key_source import find_key_sources
 from hutch.llm.model_factory import Access
-from hutch.llm.model_name import KEY_NAMES, all_key_variables, openai_headers, provider_keys
+from hutch.llm.model_name import KEY_NAMES, openai_headers, provider_keys
 from hutch.llm.retry import RetryPolicy
 from hutch.settings import LoadedSettings, user_environment
-from hutch.settings.secret_sources import named_sources
-from hutch.store.secret_lookup import InstallationSecrets
-from hutch.store.secret_sources import SecretSources
 from hutch.store.user_model_keys import UserModelKeys
-from hutch.store.vault_redactor import VaultRedactor
+from hutch.wiring.installation_secrets import secrets
 
 
 def models_of(loaded: LoadedSettings) -> Models:
@@ -57,24 +52,3 @@ def access(
 def user_keys(loaded: LoadedSettings) -> UserModelKeys:
     """The model keys of single users."""
     return UserModelKeys(loaded.paths.vault, loaded.paths.vault_keys, KEY_NAMES)
-
-
-def redactor(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Redactor:
-    """A redactor for all secrets in the vault and from other sources, including later ones, and for keys in
-    the environment. Blocks while commands print secrets."""
-    environment = user_environment() if environment is None else environment
-    values = [environment.get(name, "") for name in (*all_key_variables(), *TOKEN_VARIABLES)]
-    secrets(loaded, environment).elsewhere.read_available()  # the redactor knows the values that were read
-    return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, values)
-
-
-def secrets_of(loaded: LoadedSettings, names: Collection[str]) -> dict[str, str]:
-    """The secrets with these names. A source of the settings that fails is an error."""
-    return secrets(loaded).read(names)
-
-
-def secrets(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> InstallationSecrets:
-    """All secrets of the installation."""
-    environment = user_environment() if environment is None else environment
-    sources = SecretSources(named_sources(loaded.settings.secrets), environment)
-    return InstallationSecrets(loaded.paths.vault, loaded.paths.vault_keys, sources)
