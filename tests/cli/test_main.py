@@ -253,6 +253,22 @@ def test_a_run_sends_its_request_before_loading_the_client() -> None:
     assert late.intersection(ran.stdout.split()) == set()
 
 
+def test_a_run_on_a_server_loads_neither_agents_nor_a_database() -> None:
+    """It follows the run, and looks for uncommitted files of the repository in a jail."""
+    program = (
+        "import sys\n"
+        "from hutch.system.fast_imports import load_structlog\n"
+        "import hutch.cli.run_lifecycle\n"
+        "load_structlog()\n"
+        "import hutch.flows.uncommitted_warning, hutch.wiring.forges, hutch.wiring.workspaces\n"
+        "print(*sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    unused = {"alembic", "cryptography", "genai_prices", "pygments", "sqlalchemy", "yaml"}
+    unused |= {f"hutch.{room}" for room in ("agent", "gateway", "sessions")}
+    assert unused.intersection(ran.stdout.split()) == set()
+
+
 @pytest.mark.parametrize(
     ("args", "loads"),
     [(["Look.", "--model", "a:b"], False), (["Look.", "--max-turns", "3"], True), (["\udcff"], True)],

@@ -5,7 +5,7 @@ import io
 import tokenize
 from pathlib import Path
 
-MAX_WIRING_LINES = 825  # of code, in all of wiring/
+MAX_WIRING_LINES = 800  # of code, in all of wiring/
 NOT_CODE = (
     tokenize.COMMENT,
     tokenize.NL,

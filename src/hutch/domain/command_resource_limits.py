@@ -8,7 +8,6 @@ from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check import echo
 from hutch.system.lazy_dataclass import dataclass
 
 MIB = 1024**2
@@ -77,8 +76,3 @@ def check_resources(asked: Resources) -> None:
         lowest, highest, _ = RANGES[name]
         if not lowest <= value <= highest:
             raise BadRequest(f"{name} is {value:g}; give a value from {lowest:g} to {highest:g}.")
-
-
-def check_resource_name(name: str) -> None:
-    if name not in RANGES:
-        raise BadRequest(f"There is no limit {echo(name, 60)}. Choose one of: {', '.join(RANGES)}.")

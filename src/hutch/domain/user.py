@@ -21,7 +21,6 @@ ShareScope = Literal["prompt", "files", "commands", "terminals", "previews"]
 
 ROLES: tuple[Role, ...] = get_args(Role)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-SHARE_ROLES: tuple[ShareRole, ...] = get_args(ShareRole)
 SHARE_SCOPES: tuple[ShareScope, ...] = get_args(ShareScope)
 MAX_NAME_CHARS = 64
 

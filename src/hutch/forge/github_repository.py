@@ -44,13 +44,8 @@ MAX_FORK_POLLS = 30
 MAX_PAGES = 30  # with a hundred comments each
 DIFF = "application/vnd.github.diff"
 TOO_LARGE = 406  # of a diff: more than 300 files or 20,000 lines
-OUTSIDERS = (
-    "CONTRIBUTOR",
-    "FIRST_TIMER",
-    "FIRST_TIME_CONTRIBUTOR",
-    "MANNEQUIN",
-    "NONE",
-)  # without write access
+# Without write access.
+OUTSIDERS = ("CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE")
 METHODS: dict[MergeMethod, str] = {
     "merge": "allow_merge_commit",
     "squash": "allow_squash_merge",

@@ -110,9 +110,8 @@ class Scan:
         self._has_searched = find_mapped is None
         self.clock = Clock.now()
         top = listings.get("")
-        self.reader = EntryReader(
-            writer, limits, ignored_bytes=top.branch.ignored_size if top else 0, attributes=attributes
-        )
+        ignored = top.branch.ignored_size if top else 0
+        self.reader = EntryReader(writer, limits, ignored_bytes=ignored, attributes=attributes)
         self.newest_ns = 0
         self.changed_ns: dict[str, int] = {}
         self._entries = self._path_bytes = 0

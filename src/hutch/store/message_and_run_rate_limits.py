@@ -12,7 +12,6 @@ from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
-AT_WORK = ("queued", "running")
 MESSAGES = ("prompt", "message", "resume")  # the kinds of inputs that count
 
 

@@ -1,8 +1,7 @@
 """An open workspace: the interface for the packages above and the command line.
 
-Every change takes a snapshot first, so that it can be undone. Blocking work runs in
-threads, one change at a time. Cancelled callers and `close` wait for the thread, so
-that no change is left half made.
+Every change takes a snapshot first, so that it can be undone. Blocking work runs in threads, one change at a
+time. Cancelled callers and `close` wait for the thread, so that no change is left half made.
 """
 
 import asyncio

@@ -63,9 +63,6 @@ class NetworkLimit:
         return next((each for each in self.entries if each.hosts and not each.hosts.covers(pattern)), None)
 
 
-NO_LIMIT = NetworkLimit()
-
-
 def may_answer_as(roles: Sequence[str], approvers: Sequence[str]) -> bool:
     """True if a user of these roles may answer a question that only users of some roles may answer."""
     return not approvers or set(roles) <= set(approvers)

@@ -12,7 +12,6 @@ NUMBER: Schema = {"type": "integer"}
 FLAG: Schema = {"type": "boolean"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 OBJECT: Schema = {"type": "object"}
-OBJECTS: Schema = {"type": "array", "items": OBJECT}
 
 
 def _or_null(schema: Schema) -> Schema:

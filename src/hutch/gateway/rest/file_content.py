@@ -13,7 +13,6 @@ from fastapi.responses import StreamingResponse
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import SessionId
-from hutch.domain.redaction import mask_across
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.http_errors import PreconditionFailed
@@ -144,14 +143,6 @@ class Content:
         if self.mask is None:
             return found
         return replace(found, data=await self._masked(found.start, len(found.data)))
-
-    async def part_across(self, start: int, length: int, mask: Mask) -> Bytes:
-        """A part for a caller who may write: only secrets that lie across its ends are masked."""
-        first = max(0, start - OVERLAP_BYTES)
-        found = await self._read(first, start - first + length + OVERLAP_BYTES)
-        end = start - first + length
-        visible = await asyncio.to_thread(mask_across, found.data, start - first, end, mask)
-        return replace(found, data=visible, start=start)
 
     async def visible(self, data: bytes) -> bytes:
         """The content as this caller may see it."""
