@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.events import (
+    FileChanged,
     MessageSent,
     QuestionAsked,
     SessionEnded,
@@ -40,6 +41,9 @@ pytestmark = pytest.mark.anyio
 
 PUBLIC, OWNERS, PERSON = "seen-by-everyone", "seen-by-the-owners-side", "seen-by-one-person"
 LAST = "the-last-entry"
+OPENAPI = Path(__file__).resolve().parents[2] / "docs/openapi.json"
+SESSION = f"{V1}/sessions/{{session_id}}"
+LOGS = ("/events", "/events/search", "/events.jsonl", "/record")  # see EXITS
 EVENTS = """subscription($id: ID!, $after: BigInt) { events(sessionId: $id, after: $after) {
   __typename ... on Event { seq type event } ... on Delta { text } } }"""
 PAGE = """query($id: ID!, $after: BigInt!) { session(id: $id) {
@@ -65,7 +69,7 @@ async def share(owner: Api, session_id: str, name: str, role: ShareRole) -> None
     assert shared.status_code == 200, shared.text
 
 
-def private_events(person: str) -> list[MessageSent | UnknownEvent]:
+def private_events(person: str) -> list[MessageSent | FileChanged | UnknownEvent]:
     newer = json.dumps({"type": "note.written", "text": OWNERS, "audience": OWNER_SIDE})
     unknown = json.dumps({"type": "note.written", "text": OWNERS, "audience": "usr_0" + "0" * 25})
     return [
@@ -75,6 +79,7 @@ def private_events(person: str) -> list[MessageSent | UnknownEvent]:
         UnknownEvent("note.written", newer.encode()),
         UnknownEvent("note.written", unknown.encode().replace(OWNERS.encode(), b"seen-by-nobody")),
         MessageSent(author="user", text=OWNERS + "x" * 20_000, audience=OWNER_SIDE),  # lies in a blob
+        FileChanged(path=f"{OWNERS}.py", kind="created", by="", audience=OWNER_SIDE),
         MessageSent(author="user", text=LAST),
     ]
 
@@ -198,8 +203,15 @@ async def by_record(api: Api, id: str, after: int) -> str:
 
 async def by_everything_else(api: Api, id: str, after: int) -> str:
     """Data that is derived from a log or stored beside it."""
-    paths = ("", "/receipt", "/inputs", "/runs", "/changes", "/snapshots", "/diff")
-    read = [(await api.get(f"{V1}/sessions/{id}{path}")).text for path in paths]
+    documented = json.loads(OPENAPI.read_text())["paths"]
+    paths = [path for path, methods in documented.items() if path.startswith(SESSION) and "get" in methods]
+    paths = [path.removeprefix(SESSION) for path in paths]
+    read = [
+        (await api.get(f"{V1}/sessions/{id}{path}")).text
+        for path in paths
+        if path not in LOGS and "{" not in path
+    ]
+    assert len(read) > 10
     read.append((await api.get(f"{V1}/search", params={"q": "seen-by"})).text)
     read.append((await api.get(f"{V1}/sessions", params={"q": "seen-by"})).text)
     return "".join(read)
@@ -252,6 +264,19 @@ async def test_every_caller_sees_what_is_for_them_and_nothing_else(scene: Scene,
 async def test_nothing_beside_the_log_repeats_a_private_entry(scene: Scene) -> None:
     for name, api in scene.callers.items():
         assert words_in(await by_everything_else(api, scene.session_id, 0)) == set(), name
+
+
+async def test_the_content_and_diff_of_a_private_change_are_withheld(scene: Scene) -> None:
+    seq = scene.last - 1
+    owner_side = 0
+    for name, api in scene.callers.items():
+        for part in ("content", "diff"):
+            answered = await api.get(f"{V1}/sessions/{scene.session_id}/events/{seq}/{part}")
+            assert answered.status_code in (400, 401, 403, 404), (name, part)  # no snapshot has it
+            assert words_in(answered.text) <= scene.sees[name], (name, part)
+            owner_side += "is not stored" in answered.text
+            assert ("is not stored" in answered.text) == (OWNERS in scene.sees[name]), (name, answered.text)
+    assert owner_side
 
 
 async def test_json_lines_name_the_author_of_visible_entries_only(scene: Scene) -> None:
@@ -345,7 +370,7 @@ async def _count(api: Api, wanted: int) -> bool:
 
 
 async def test_a_reduced_record_verifies_and_names_withheld_events(scene: Scene, tmp_path: Path) -> None:
-    for name, withheld in (("candidate", 5), ("the session's owner", 2), ("the person", 4)):
+    for name, withheld in (("candidate", 6), ("the session's owner", 2), ("the person", 5)):
         exported = await scene.callers[name].get(f"{V1}/sessions/{scene.session_id}/record")
         path = tmp_path / f"{name}.zip"
         path.write_bytes(exported.content)

@@ -1,4 +1,4 @@
-"""Entries of a log reach a client only as `domain.audience.filter_entry` gives them to one reader."""
+"""Entries of a log reach a client only as `filter_entry` gives them to one reader."""
 
 import ast
 

@@ -22,7 +22,7 @@ FOR_EVERYONE = frozenset({"session.opened", "session.ended", "events.omitted"}) 
 _UNREADABLE = "?"  # an audience that is not text: it matches no reader
 
 VisibleEntry = NewType("VisibleEntry", Entry)
-"""An entry as one reader may see it. Only `show` makes one."""
+"""An entry as one reader may see it. Only `filter_entry` makes one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Reads the log of a session as its reader may see it, for every client.
 
 `sessions.allowed` decides whether a caller may see the session at all. This module decides which
-kind of reader the caller is, and `domain.audience.filter_entry` filters the entries.
+kind of reader the caller is, and `filter_entry` filters the entries.
 """
 
 import asyncio
