@@ -50,7 +50,7 @@ class Clock:
 class Place:
     served: Answering
     provider: IdentityProvider
-    login_and_account: OidcLogin
+    login: OidcLogin
     clock: Clock = field(default_factory=Clock)
 
     def browser(self) -> httpx.AsyncClient:
