@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.installation_secrets import redactor
+from hutch.app.models import access, models_of, user_keys
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
-from hutch.wiring.installation_secrets import redactor
-from hutch.wiring.models import access, models_of, user_keys
 from tests.llm.dialects import ANTHROPIC, KEY, reply
 from tests.llm.wire import Act, playing
 

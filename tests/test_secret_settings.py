@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app import installation_secrets, models
+from hutch.app.forge_triggers import webhook_secret
+from hutch.app.forges import tokens_of
+from hutch.app.user_directory_tools import find_mcp_token
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.known_secret_names import SECRETS
 from hutch.domain.redaction import Redactor
@@ -14,10 +18,6 @@ from hutch.settings import LoadedSettings, load
 from hutch.settings.schema import FIELDS
 from hutch.store.secret_sources import seen_values
 from hutch.store.vault import Vault
-from hutch.wiring import installation_secrets, models
-from hutch.wiring.forge_triggers import webhook_secret
-from hutch.wiring.forges import tokens_of
-from hutch.wiring.user_directory_tools import find_mcp_token
 
 VALUE = "nutmeg-lantern-55"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from hutch.app.jails import jail_policy
 from hutch.domain.errors import BadRequest
 from hutch.jail.policy import AGENT, GIB, MIB, TEST, TOOL, Limits
 from hutch.settings import Settings
-from hutch.wiring.jails import jail_policy
 
 
 def settings(**jail: Any) -> Settings:

@@ -6,12 +6,12 @@ import pytest
 
 from hutch import settings
 from hutch.agent.repository_testing.services_for_tests import LOGS, TestServices
+from hutch.app.jails import jail_policy, open_jail
 from hutch.domain.dependency_plan import Service
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import Event, ServiceAnswered, ServiceFailed, ServiceStarted
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
-from hutch.wiring.jails import jail_policy, open_jail
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ from hutch import settings
 from hutch.agent.persona import load_persona
 from hutch.agent.system_prompt import MAX_CHARS, UNTRUSTED, repository_notes, system_prompt
 from hutch.agent.tools.builtin import built_in_tools
+from hutch.app.forges import forges_of
+from hutch.app.workspaces import workspaces_of
 from hutch.forge.forge_selection import COMMAND_LINE
-from hutch.wiring.forges import forges_of
-from hutch.wiring.workspaces import workspaces_of
 from tests.agent.run_setups import open_tool_env
 from tests.forge.repositories import make_repository
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
+from hutch.app.user_directory_tools import TOKEN as MCP_TOKEN
 from hutch.cli import exit_codes
 from hutch.cli.commands.config import app
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
@@ -25,8 +27,6 @@ from hutch.llm.model_name import PROVIDERS, key_name
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.schema import FIELDS
 from hutch.store.vault import Vault
-from hutch.wiring.forge_triggers import SECRET as WEBHOOK_SECRET
-from hutch.wiring.user_directory_tools import TOKEN as MCP_TOKEN
 from tests.deadline import DEADLINE_S
 
 HUTCH = Path(sys.executable).with_name("hutch")

@@ -13,7 +13,7 @@ import pytest
 from hutch.cli import exit_codes
 from tests.cli.running import Project, call
 from tests.deadline import DEADLINE_S
-from tests.dependencies.layers.registries import add_wheel, serving
+from tests.environment.layers.registries import add_wheel, serving
 from tests.forge.repositories import commit, git
 from tests.forked import HUTCH
 

@@ -260,7 +260,7 @@ def test_a_run_on_a_server_loads_neither_agents_nor_a_database() -> None:
         "from hutch.system.fast_imports import load_structlog\n"
         "import hutch.cli.run_lifecycle\n"
         "load_structlog()\n"
-        "import hutch.flows.uncommitted_warning, hutch.wiring.forges, hutch.wiring.workspaces\n"
+        "import hutch.flows.uncommitted_warning, hutch.app.forges, hutch.app.workspaces\n"
         "print(*sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hutch import settings
+from hutch.app.session_file_retention import retention_of
 from hutch.cli import exit_codes
 from hutch.flows.session_file_retention import DAY_MS
 from hutch.store.event_log import open_log
 from hutch.system.steady_clock import wall_ms
-from hutch.wiring.session_file_retention import retention_of
 from tests.cli.running import Project
 
 MINUTE_MS = 60_000

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.review import Comment, Review
@@ -25,7 +26,6 @@ from hutch.forge.local_forge import LocalRepository
 from hutch.forge.plain_git_forge import PlainGit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.snapshots.git_storage import Snapshot
-from hutch.wiring.forges import forges_of
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches, push, tip
 from tests.forge.github_server import HOST, Hub, github

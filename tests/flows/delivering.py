@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.domain.starter_files import StarterFile
 from hutch.flows.delivery.commit_proposal import Proposal, propose
@@ -14,7 +15,6 @@ from hutch.forge.host_git import Git
 from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load
-from hutch.wiring.forges import forges_of
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record import Home

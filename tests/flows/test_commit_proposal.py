@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.allowed_repositories import repositories_of
+from hutch.app.jails import jail_policy
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
 from hutch.flows.delivery.commit_proposal import propose
 from hutch.forge.branch_push import MAX_NAMES
-from hutch.wiring.allowed_repositories import repositories_of
-from hutch.wiring.jails import jail_policy
 from hutch.workspace.admission.repository_jail import open_repository_jail
 from tests.flows.delivering import ADA, FILES, MORE, PROPOSAL, Delivering, bare, branches, made, tip
 from tests.forge.repositories import git, make_repository, serving

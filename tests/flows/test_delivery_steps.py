@@ -7,13 +7,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from hutch.app.change_context import change_context
+from hutch.app.event_log import event_log
 from hutch.domain.change import Change
 from hutch.domain.events import ChangeProposed, Event, RanTests
 from hutch.flows.delivery.delivery_steps import Append, deliver
 from hutch.flows.pull_request_text import describe_tests
 from hutch.store.proposed_changes import Changes
-from hutch.wiring.change_context import change_context
-from hutch.wiring.event_log import event_log
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches
 
 pytestmark = pytest.mark.anyio

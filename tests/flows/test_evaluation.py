@@ -241,7 +241,7 @@ def test_names_are_distinct_and_a_set_must_exist(tmp_path: Path) -> None:
         load_cases(tmp_path / "set.json")
     with pytest.raises(NotFound, match="There is no file"):
         load_cases(tmp_path / "none.yaml")
-    with pytest.raises(BadRequest, match="is a directory. Name a set of tasks"):
+    with pytest.raises(BadRequest, match=r"is a directory\. Name a set of tasks"):
         load_cases(tmp_path)
     with pytest.raises(BadRequest, match="no place for a repository's name"):
         load_cases(BUILTIN_FILE, repos="https://git.example/")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.models import access
 from hutch.flows.doctor_checks import model as model_check
 from hutch.flows.doctor_checks.model import REMEDIES, TIMEOUT_S
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
-from hutch.wiring.models import access
 
 pytestmark = pytest.mark.anyio
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

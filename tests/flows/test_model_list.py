@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.models import access
 from hutch.flows.model_list import ProviderState, list_models
 from hutch.settings import load
-from hutch.wiring.models import access
 from tests.flows.test_model_check import answer, refused, served
 
 pytestmark = pytest.mark.anyio

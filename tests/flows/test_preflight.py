@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from hutch.app.forges import forges_of
 from hutch.domain.errors import Denied, Unavailable
 from hutch.flows.delivery.preflight import check_deliverable
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.store.vault import Vault
-from hutch.wiring.forges import forges_of
 from hutch.workspace.workspace import Workspace
 from tests.deadline import DEADLINE_S
 from tests.flows.delivering import Delivering, bare, branches

@@ -14,12 +14,12 @@ import pytest
 
 from hutch.agent.repository_testing.runner_detection import NO_TESTS
 from hutch.agent.repository_testing.test_results import NO_PYTEST, NO_RUNNER, NOT_THERE
+from hutch.app.doctor_check_inputs import installation
 from hutch.flows.doctor_checks import repository as repository_check
 from hutch.jail.machine_checks import Check
 from hutch.jail.policy import AGENT
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
-from hutch.wiring.doctor_check_inputs import installation
 from tests.forge.repositories import commit, git, make_repository
 from tests.node import node, node_home, node_path
 from tests.ordinary import packages

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hutch.dependencies.plan_builder import EnvironmentSettings
 from hutch.domain.dependency_plan import Service
 from hutch.domain.events import Event
+from hutch.environment.plan_builder import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments, Provided
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT

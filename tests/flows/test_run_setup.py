@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hutch import settings
+from hutch.app.local_sessions import open_local
 from hutch.domain.errors import Denied
 from hutch.domain.events import RunEnded, RunStarted
 from hutch.domain.generation_options import Generation
@@ -14,7 +15,6 @@ from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.session import Delivery, NewSession
 from hutch.flows import sessions
 from hutch.sessions.interface import Delta
-from hutch.wiring.local_sessions import open_local
 from tests.forge.repositories import make_repository
 from tests.llm.dialects import chat_reply
 from tests.llm.wire import Act, playing

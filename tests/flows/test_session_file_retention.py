@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hutch.dependencies.layers.layer_store import Layer, LayerStore
+from hutch.app.session_file_retention import retention_of
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
+from hutch.environment.layers.layer_store import Layer, LayerStore
 from hutch.flows import redelivery, sessions
 from hutch.flows.prompt_to_pull_request import submit
 from hutch.flows.session_file_retention import DAY_MS, HOUR_MS
@@ -21,7 +22,6 @@ from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.steady_clock import wall_ms
-from hutch.wiring.session_file_retention import retention_of
 from hutch.workspace.lifecycle.workspace_record import Home
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 

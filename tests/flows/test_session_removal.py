@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.workspaces import workspaces_of
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
@@ -11,7 +12,6 @@ from hutch.flows import session_removal, sessions
 from hutch.store.session_inputs import add_input
 from hutch.store.session_removal import PendingRemovals
 from hutch.store.sessions import Sessions
-from hutch.wiring.workspaces import workspaces_of
 from hutch.workspace.workspaces import session_workspace_id
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving, state

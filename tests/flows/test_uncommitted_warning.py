@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.forges import forges_of
+from hutch.app.workspaces import workspaces_of
 from hutch.flows.uncommitted_warning import describe_uncommitted
 from hutch.settings import LoadedSettings, load
-from hutch.wiring.forges import forges_of
-from hutch.wiring.workspaces import workspaces_of
 from tests.forge.repositories import git, make_repository
 
 pytestmark = pytest.mark.anyio

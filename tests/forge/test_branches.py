@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.forges import forges_of
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.forge.branch_push import Branches, LocalBranches, RemoteBranches
 from hutch.forge.interface import Commits
 from hutch.forge.repo_url import parse_repo_url
-from hutch.wiring.forges import forges_of
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import Delivering, bare, tip
 from tests.forge.repositories import git, serving

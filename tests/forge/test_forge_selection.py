@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hutch.app.forges import forges_of
 from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.forge.forge_selection import ForgeAccess
 from hutch.forge.github_repository import GitHub
@@ -16,7 +17,6 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.pid_stamped_names import own_mark
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
-from hutch.wiring.forges import forges_of
 
 pytestmark = pytest.mark.anyio
 

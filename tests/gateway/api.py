@@ -18,6 +18,7 @@ import httpx
 import uvicorn
 
 from hutch import settings
+from hutch.app.server import open_server
 from hutch.domain.user import Role, parse_scopes
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.app import make_app
@@ -26,7 +27,6 @@ from hutch.gateway.request_head_limits import Protocol
 from hutch.gateway.server_socket import listen
 from hutch.gateway.stream import uvicorn_protocols
 from hutch.store.sessions import Sessions
-from hutch.wiring.server import open_server
 from tests.deadline import DEADLINE_S
 from tests.schema import place_database
 

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from hutch import agent
 from hutch.agent.conversation import Conversation
+from hutch.app.unerased_locations import other_places
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import AnyInput
 from hutch.flows.unerased_data import traces_of, unerased
@@ -22,7 +23,6 @@ from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots import NewSnapshotIn
 from hutch.store.schema import answered_requests
 from hutch.store.vault import Vault
-from hutch.wiring.unerased_locations import other_places
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import git, make_repository
 from tests.gateway.api import V1, Api, cassette, eventually, serving

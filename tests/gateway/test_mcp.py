@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from hutch import settings
-from hutch.wiring.workspaces import workspaces_of
+from hutch.app.workspaces import workspaces_of
 from tests.forked import HUTCH, Forked, run
 from tests.gateway.serving import (
     LEGACY,

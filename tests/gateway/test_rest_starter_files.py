@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from hutch.app.session_file_retention import retention_of
 from hutch.domain.ids import new_session_id
 from hutch.domain.starter_files import MAX_FILES, StarterFile
 from hutch.store.event_log import SqlLog
-from hutch.wiring.session_file_retention import retention_of
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.lifecycle.workspace_record import Home
 from tests.gateway.api import V1, Api, eventually, serving

@@ -7,7 +7,7 @@ GROUND = {"domain", "system"}
 FIRST = {"store", "jail", "llm", "forge"}
 SETTINGS = {"settings"}
 FILES = {"edit", "snapshots", "workspace"}
-INSIDE = {"agent", "sessions", "flows", "dependencies"} | FILES | FIRST | GROUND
+INSIDE = {"agent", "sessions", "flows", "environment"} | FILES | FIRST | GROUND
 
 MAY_IMPORT = {
     "": set(),  # hutch itself
@@ -17,17 +17,17 @@ MAY_IMPORT = {
     "edit": FIRST | GROUND,
     "snapshots": {"edit"} | FIRST | GROUND,
     "workspace": {"snapshots", "edit"} | FIRST | GROUND,
-    "dependencies": FILES | FIRST | GROUND,
+    "environment": FILES | FIRST | GROUND,
     "agent": FILES | FIRST | GROUND,
     "sessions": {"agent"} | FILES | FIRST | GROUND,
-    "flows": {"sessions", "agent", "dependencies"} | FILES | FIRST | GROUND,
+    "flows": {"sessions", "agent", "environment"} | FILES | FIRST | GROUND,
     **dict.fromkeys(SETTINGS, SETTINGS | GROUND),
     "logs": SETTINGS | GROUND,
-    "wiring": INSIDE | SETTINGS | {"logs"},
+    "app": INSIDE | SETTINGS | {"logs"},
     "gateway": INSIDE
     | SETTINGS
     | {"logs"},  # what it works with is given to it: see gateway/gateway_context.py
-    "cli": INSIDE | SETTINGS | {"logs", "wiring"},
+    "cli": INSIDE | SETTINGS | {"logs", "app"},
 }
 
 # Who else may import what, and why.
@@ -41,9 +41,9 @@ EXCEPTIONS = {
         "`hutch mcp serve` is a gateway that is started by hand",
     ),
     (
-        "hutch.wiring.server",
+        "hutch.app.server",
         "hutch.gateway.gateway_context",
-    ): "what the gateway is given, and the wiring makes",
+    ): "what the gateway is given, and app/ makes",
     ("hutch.cli.commands.up", "hutch.gateway.server_lifecycle"): "`hutch up` is how the gateway is started",
 }
 

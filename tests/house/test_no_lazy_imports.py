@@ -15,8 +15,8 @@ LATE = {
     ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
     ("hutch.cli.commands.export", "hutch.cli.remote_session_log"): "a log of this machine needs no client",
-    ("hutch.wiring", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
-    ("hutch.wiring", "hutch.store.vault_redactor"): "as above",
+    ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
+    ("hutch.app", "hutch.store.vault_redactor"): "as above",
     ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",
     (
         "hutch.store.optional_vault",
@@ -28,7 +28,7 @@ LATE = {
     ): "only an App needs signatures",
     **dict.fromkeys(
         (
-            ("hutch.cli.commands.session_prune", f"hutch.wiring.{name}")
+            ("hutch.cli.commands.session_prune", f"hutch.app.{name}")
             for name in ("event_log", "session_file_retention")
         ),
         "the other commands of `hutch sessions` only ask a server",
@@ -37,7 +37,7 @@ LATE = {
         (
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp"),
-            ("hutch.cli.commands.mcp", "hutch.wiring"),
+            ("hutch.cli.commands.mcp", "hutch.app"),
         ),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
@@ -53,7 +53,7 @@ LATE = {
     **dict.fromkeys(
         (
             ("hutch.cli.commands.up", module)
-            for module in ("hutch.wiring.server", "hutch.gateway.server_lifecycle")
+            for module in ("hutch.app.server", "hutch.gateway.server_lifecycle")
         ),
         "help and completion need nothing of a server",
     ),
@@ -99,8 +99,8 @@ LATE = {
         (
             ("hutch.cli.run_lifecycle", module)
             for module in (
-                "hutch.wiring.forges",
-                "hutch.wiring.workspaces",
+                "hutch.app.forges",
+                "hutch.app.workspaces",
                 "hutch.flows.uncommitted_warning",
             )
         ),
@@ -110,7 +110,7 @@ LATE = {
     ("hutch.edit.encoding_detection", "charset_normalizer"): "only a file in an old encoding needs a guess",
     ("hutch.flows.password_hashing", "argon2"): "only who logs in has a password",
     ("hutch.flows.password_hashing", "argon2.exceptions"): "as above",
-    ("hutch.dependencies.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",
+    ("hutch.environment.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",
     **dict.fromkeys(
         (
             (f"hutch.sessions.collaborative_editing.{name}", "pycrdt")

@@ -9,7 +9,7 @@ def test_nothing_is_imported_through_another_room(modules: dict[str, ast.Module]
         f"{importer} imports {name} from {module}"
         for importer, tree in modules.items()
         for module, name in _imports(tree)
-        if module.startswith("hutch.wiring") and module in modules
+        if module.startswith("hutch.app") and module in modules
         if f"{module}.{name}" not in modules and name not in _defined(modules[module])
     ]
     assert wrong == []
@@ -18,7 +18,7 @@ def test_nothing_is_imported_through_another_room(modules: dict[str, ast.Module]
 def test_nothing_is_used_through_another_room(modules: dict[str, ast.Module]) -> None:
     wrong = []
     for importer, tree in modules.items():
-        names = {name: f"{module}.{name}" for module, name in _imports(tree) if module == "hutch.wiring"}
+        names = {name: f"{module}.{name}" for module, name in _imports(tree) if module == "hutch.app"}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 module = names.get(node.value.id, "")

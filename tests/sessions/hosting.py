@@ -8,6 +8,8 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from hutch.app.local_sessions import Local
+from hutch.app.server import open_server
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId, UserId
 from hutch.domain.user import Caller, User, scopes_of
@@ -16,8 +18,6 @@ from hutch.gateway.gateway_context import Server
 from hutch.settings import LoadedSettings, load
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
-from hutch.wiring.local_sessions import Local
-from hutch.wiring.server import open_server
 from tests.deadline import DEADLINE_S
 from tests.schema import place_database
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.session_file_retention import retention_of
+from hutch.app.workspaces import workspaces_of
 from hutch.domain import inputs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.session_removal import remove_session
-from hutch.wiring.session_file_retention import retention_of
-from hutch.wiring.workspaces import workspaces_of
 from hutch.workspace.workspaces import session_of_workspace
 from tests.forked import PLAIN, run
 from tests.sessions.hosting import loaded, owner, serving, state

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.local_sessions import open_local
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.events import Entry
 from hutch.domain.inputs import Cancel, End
@@ -15,7 +16,6 @@ from hutch.domain.session import NewSession
 from hutch.flows import run_resumption, sessions
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
-from hutch.wiring.local_sessions import open_local
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, loaded, owner, repository, serving, state, until
 from tests.workspace.full_disk import files_no_longer_than

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hutch.app.event_log import event_log
 from hutch.domain.change import Change
 from hutch.domain.ids import SessionId
 from hutch.store.proposed_changes import Changes
-from hutch.wiring.event_log import event_log
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.gateway.api import eventually

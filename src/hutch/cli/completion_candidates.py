@@ -14,9 +14,9 @@ from hutch.cli.command_plugins import Plugin
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
 from hutch.cli.session_option_parsing import GENERATION, RUN_LIMITS
-from hutch.dependencies.layers.layer_store import LayerStore
 from hutch.domain.command_resource_limits import RANGES
 from hutch.domain.known_secret_names import SECRETS
+from hutch.environment.layers.layer_store import LayerStore
 from hutch.settings import find_paths, named_server
 from hutch.store.read_only_queries import newest_logs, newest_sessions, user_names
 from hutch.system.terminal_text import one_line

@@ -8,11 +8,11 @@ from pathlib import Path
 import typer
 
 from hutch import settings
+from hutch.app.repository_dependencies import environment_settings, environments_of
 from hutch.cli.current_repository import find_current_repository
-from hutch.dependencies.plan_builder import make_plan
-from hutch.dependencies.plan_description import Row, describe_plan
+from hutch.environment.plan_builder import make_plan
+from hutch.environment.plan_description import Row, describe_plan
 from hutch.system.terminal_text import printable
-from hutch.wiring.repository_dependencies import environment_settings, environments_of
 
 SHOWN = ("environment", "run", "host", "note")
 

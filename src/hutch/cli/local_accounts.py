@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
+from hutch.app.user_accounts import accounts
 from hutch.flows.user_accounts import Accounts
-from hutch.wiring.user_accounts import accounts
 
 
 def with_accounts(work: Callable[[Accounts], Awaitable[None]]) -> None:
     """Call `work` with the accounts of this installation."""
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
 
     async def run() -> None:
         async with accounts(loaded.paths) as found:

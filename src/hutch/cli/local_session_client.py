@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from hutch.app.local_sessions import Local, open_local
 from hutch.cli.current_repository import MAX_NEWEST, newest_here
 from hutch.cli.local_session_lookup import find_session
 from hutch.cli.new_session_request_body import model_name, repository_address
@@ -27,7 +28,6 @@ from hutch.settings import LoadedSettings
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
-from hutch.wiring.local_sessions import Local, open_local
 
 DELTA = tuple(field.name for field in fields(Delta) if field.name != "audience")
 

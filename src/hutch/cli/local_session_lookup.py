@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from hutch import settings
+from hutch.app.event_log import event_log
 from hutch.cli.current_repository import MAX_NEWEST, newest_here
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
@@ -16,7 +17,6 @@ from hutch.store.event_log import SqlLog
 from hutch.store.sessions import Sessions
 from hutch.store.short_id_lookup import find_session_id
 from hutch.store.users import Users
-from hutch.wiring.event_log import event_log
 
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")

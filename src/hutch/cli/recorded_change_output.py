@@ -5,7 +5,8 @@ import sys
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli import session_client
 from hutch.cli.local_session_lookup import find_session, open_sessions
 from hutch.cli.render.binary_patch_summary import without_binary_content
@@ -16,7 +17,7 @@ from hutch.system.terminal_text import visible
 async def show_changed(session: str, diff: int, content: int, version: Version) -> None:
     """Print the diff of the event `diff`, or else the file of the event `content`."""
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     async with open_sessions(loaded) as log:
         session_id = await find_session(log, session)
     async with session_client.open_sessions(here=False) as client:

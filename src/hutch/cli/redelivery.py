@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from hutch.app import event_log
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.render.delivery_result import NOTHING, delivery_lines, next_steps, page_of
@@ -17,7 +18,6 @@ from hutch.flows.run_lookup import find_run_id
 from hutch.settings import LoadedSettings
 from hutch.store.run_queue import Runs
 from hutch.system.terminal_text import one_line, visible
-from hutch.wiring import event_log
 
 POLL_INTERVAL_S = 0.2
 

@@ -269,9 +269,9 @@ class RunFollower:
         # Imported late: these load the jail.
         with without_gc():
             load_structlog()
+            from hutch.app.forges import forges_of
+            from hutch.app.workspaces import workspaces_of
             from hutch.flows.uncommitted_warning import describe_uncommitted
-            from hutch.wiring.forges import forges_of
-            from hutch.wiring.workspaces import workspaces_of
 
         loaded = settings.load()
         return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), session["repository"])

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli.api_client import Client
 from hutch.cli.current_repository import find_current_repository
 from hutch.cli.new_session_request_body import model_name, request_body
@@ -236,6 +237,6 @@ async def _open_here(*, jobs: int = 1) -> AsyncIterator[SessionClient]:
         from hutch.cli.local_session_client import LocalSessions  # loads the jail and the agent
 
     loaded = settings.load()
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded, jobs=jobs) as sessions:
         yield sessions

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hutch.agent.jail_event_conversion import as_event
+from hutch.app.in_place_sessions import in_place_sessions
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.domain.events import CommandEnded, CommandStarted
 from hutch.jail.egress import EgressAttempt
@@ -19,7 +20,6 @@ from hutch.sessions.request_handler import ShellOutput
 from hutch.sessions.requests import CloseTerminal, OpenTerminal
 from hutch.sessions.terminal_viewer import MAX_SIDE
 from hutch.settings import LoadedSettings
-from hutch.wiring.in_place_sessions import in_place_sessions
 
 SHELL = "command-line"  # the shell of a single command
 Say = Callable[[str], None]

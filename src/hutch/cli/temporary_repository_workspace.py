@@ -11,15 +11,21 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs, jails
+from hutch.app.allowed_repositories import repositories_of
+from hutch.app.forges import forges_of
+from hutch.app.repository_dependencies import environments_of
+from hutch.app.user_accounts import accounts
+from hutch.app.workspaces import open_workspace, settings_for, workspaces_of
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.dependency_setup_consent import accept_by_key, can_ask
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.new_session_request_body import expand_home
 from hutch.cli.user_terminal import OwnTerminal, known_type
-from hutch.dependencies.layers.layer_paths_and_variables import merged_environment, session_variables
-from hutch.dependencies.plan_description import describe_plan
 from hutch.domain.errors import BadRequest, HutchError
+from hutch.environment.layers.layer_paths_and_variables import merged_environment, session_variables
+from hutch.environment.plan_description import describe_plan
 from hutch.flows.os_user import system_user
 from hutch.flows.repository_dependencies import Environments, Prepared
 from hutch.forge.forge_selection import COMMAND_LINE
@@ -27,12 +33,6 @@ from hutch.forge.repo_url import from_path
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
-from hutch.wiring import jails
-from hutch.wiring.allowed_repositories import repositories_of
-from hutch.wiring.forges import forges_of
-from hutch.wiring.repository_dependencies import environments_of
-from hutch.wiring.user_accounts import accounts
-from hutch.wiring.workspaces import open_workspace, settings_for, workspaces_of
 from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspaces import new_workspace_id
 
@@ -106,7 +106,7 @@ def on_repository(command: Callable[..., Coroutine[Any, Any, Result]]) -> Callab
 
 def load_settings() -> settings.LoadedSettings:
     loaded = settings.load()
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""The context of flows about changes; `wiring/` builds it."""
+"""The context of flows about changes; `app/` builds it."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

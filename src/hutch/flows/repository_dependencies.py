@@ -12,16 +12,6 @@ from pathlib import Path
 
 import structlog
 
-from hutch.dependencies.layers.accepted_plans import AcceptedPlans
-from hutch.dependencies.layers.build_input_files import InputFile, read_inputs
-from hutch.dependencies.layers.layer_build import BuildRequest, build_layer
-from hutch.dependencies.layers.layer_key import Scope, describe_machine, layer_key
-from hutch.dependencies.layers.layer_paths_and_variables import visible_roots
-from hutch.dependencies.layers.layer_store import TREE, BuildFailure, Layer, LayerStore
-from hutch.dependencies.package_registry_hosts import PRESETS, Registries, resolve_registries
-from hutch.dependencies.plan_builder import EnvironmentSettings, make_plan
-from hutch.dependencies.plan_description import describe_for_agent, shown_command
-from hutch.dependencies.requested_tool_check import describe_tools
 from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
@@ -31,6 +21,16 @@ from hutch.domain.events import (
     EnvironmentFailed,
     Event,
 )
+from hutch.environment.layers.accepted_plans import AcceptedPlans
+from hutch.environment.layers.build_input_files import InputFile, read_inputs
+from hutch.environment.layers.layer_build import BuildRequest, build_layer
+from hutch.environment.layers.layer_key import Scope, describe_machine, layer_key
+from hutch.environment.layers.layer_paths_and_variables import visible_roots
+from hutch.environment.layers.layer_store import TREE, BuildFailure, Layer, LayerStore
+from hutch.environment.package_registry_hosts import PRESETS, Registries, resolve_registries
+from hutch.environment.plan_builder import EnvironmentSettings, make_plan
+from hutch.environment.plan_description import describe_for_agent, shown_command
+from hutch.environment.requested_tool_check import describe_tools
 from hutch.forge.host_git import Git, GitFailed
 from hutch.jail.policy import Policy
 from hutch.snapshots.confined_directory import Directory
@@ -79,7 +79,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environments:
-    """The environments of an installation; `wiring/` builds it."""
+    """The environments of an installation; `app/` builds it."""
 
     home: Home
     git: Git

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, Protocol
 
-from hutch.dependencies.layers.layer_paths_and_variables import merged_environment, session_variables
-from hutch.dependencies.layers.layer_store import LayerStore
 from hutch.domain.errors import NotFound
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
+from hutch.environment.layers.layer_paths_and_variables import merged_environment, session_variables
+from hutch.environment.layers.layer_store import LayerStore
 from hutch.flows.command_limits_and_sources import EffectiveLimit, LimitSources, capped_resources
 from hutch.flows.member_network_cap import parse_network_cap, session_network
 from hutch.flows.member_session_caps import MemberCaps, is_capped
@@ -38,7 +38,7 @@ class BuildPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """Computes the limits of sessions; `wiring/` builds it."""
+    """Computes the limits of sessions; `app/` builds it."""
 
     rows: Rows
     policies: Policies  # of owners

@@ -7,10 +7,10 @@ Layers of other owners do not exist for a caller. Owners of the installation see
 
 import asyncio
 
-from hutch.dependencies.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.user import Caller
+from hutch.environment.layers.layer_store import BuildFailure, Layer, LayerUse
 from hutch.flows.flow_services import Services
 from hutch.flows.repository_dependencies import Environments
 from hutch.flows.session_permissions import check_may_open

@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs, event_log
+from hutch.app.change_context import change_context
 from hutch.cli.change_lookup import MAX_COUNT, find_change, of_this_repository
 from hutch.cli.git_author import signature
 from hutch.cli.redelivery import named_run, redeliver
@@ -28,8 +30,6 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.proposed_changes import Changes
 from hutch.system.terminal_text import visible
-from hutch.wiring import event_log
-from hutch.wiring.change_context import change_context
 
 app = typer.Typer(
     help="Review and merge the changes that runs have proposed.", no_args_is_help=True, add_completion=False
@@ -366,5 +366,5 @@ def _hidden(found: Sequence[Change], near: Sequence[Change]) -> str:
 
 def _load() -> settings.LoadedSettings:
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     return loaded

@@ -15,6 +15,7 @@ import typer
 from pydantic import BaseModel
 
 from hutch import settings
+from hutch.app.allowed_repositories import settings_root
 from hutch.cli.commands.config_init import init_command
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.known_secret_names import check_known, is_known
@@ -25,7 +26,6 @@ from hutch.settings.secret_sources import named_sources
 from hutch.settings.toml_writer import quote, to_toml
 from hutch.store.signed_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
-from hutch.wiring.allowed_repositories import settings_root
 
 app = typer.Typer(
     help="Show and check settings, and manage secrets.", no_args_is_help=True, add_completion=False

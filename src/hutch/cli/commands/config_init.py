@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from hutch import settings
+from hutch.app.allowed_repositories import settings_root
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.settings.repository_settings_file import config_file
 from hutch.settings.template import repository_template, user_template
 from hutch.system.atomic_file import replace_file
 from hutch.system.terminal_text import visible
-from hutch.wiring.allowed_repositories import settings_root
 
 
 def init_command(

@@ -24,6 +24,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from hutch.app.allowed_repositories import own_directories
+from hutch.app.doctor_check_inputs import check_own_model, installation
+from hutch.app.forges import tokens_of
+from hutch.app.installation_secrets import secrets
 from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
@@ -40,10 +44,6 @@ from hutch.store.read_only_queries import (
     newest_event_ms,
 )
 from hutch.system.terminal_text import visible
-from hutch.wiring.allowed_repositories import own_directories
-from hutch.wiring.doctor_check_inputs import check_own_model, installation
-from hutch.wiring.forges import tokens_of
-from hutch.wiring.installation_secrets import secrets
 
 GIB, MIB = 1024**3, 1024**2
 LOW_BYTES, FULL_BYTES = 2 * GIB, 200 * MIB

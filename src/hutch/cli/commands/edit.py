@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli import local_session_lookup
 from hutch.cli.api_client import Client
 from hutch.cli.editing.editing_lifecycle import EditSession
@@ -52,7 +53,7 @@ async def _edit_here(loaded: settings.LoadedSettings, name: str, path: str, edit
     async with local_session_lookup.open_sessions(loaded) as log:
         session_id = await local_session_lookup.find_session(log, name)
     words = await choose_editor(editor, None)
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded) as sessions:
         found = await sessions.get(session_id)
         return await _edit(LocalFile(sessions, found, path), session_id, found["state"], path, words)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hutch.app.repository_dependencies import environments_of
 from hutch.cli import exit_codes
 from hutch.cli.dependency_setup_consent import shown_plan
 from hutch.cli.render.byte_size import byte_size
@@ -19,11 +20,10 @@ from hutch.cli.temporary_repository_workspace import (
     run_shell,
     say,
 )
-from hutch.dependencies.layers.layer_store import BuildFailure, Layer, LayerUse
-from hutch.dependencies.plan_description import Row, describe_plan
 from hutch.domain.errors import BadRequest
+from hutch.environment.layers.layer_store import BuildFailure, Layer, LayerUse
+from hutch.environment.plan_description import Row, describe_plan
 from hutch.system.terminal_text import printable
-from hutch.wiring.repository_dependencies import environments_of
 
 app = typer.Typer(
     help="Show, install and remove the dependencies of repositories.",

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
+from hutch.app.unerased_locations import other_places
 from hutch.cli.local_session_lookup import find_session, open_sessions
 from hutch.domain.errors import BadRequest
 from hutch.flows.unerased_data import Traces, traces_of, unerased
 from hutch.store.payload_retention import Pruned, prune
 from hutch.system.terminal_text import visible
-from hutch.wiring.unerased_locations import other_places
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -105,7 +106,7 @@ def prune_command(
 
 def _start() -> settings.LoadedSettings:
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     return loaded
 
 

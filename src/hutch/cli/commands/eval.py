@@ -13,8 +13,11 @@ from typing import Annotated
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
 from hutch.agent.persona import REPOSITORY_FOLDER
+from hutch.app import configure_logs
+from hutch.app.evaluation import open_evaluation
+from hutch.app.models import models_of
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
@@ -29,8 +32,6 @@ from hutch.flows.personas import find_persona
 from hutch.forge.repo_url import parse_repo_url
 from hutch.system.atomic_file import replace_file
 from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
-from hutch.wiring.evaluation import open_evaluation
-from hutch.wiring.models import models_of
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
 MAX_REASON_CHARS = 100
@@ -90,7 +91,7 @@ def eval_command(
 
 async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Board") -> int:
     loaded = settings.load()
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     if options.model or any(not (case.model or case.cassette or case.persona) for case in cases):
         models_of(loaded).check(options.model or "")
     if options.persona:

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli import exit_codes
 from hutch.cli.local_session_lookup import find_session, open_sessions, warn_of_defects
 from hutch.cli.signals import ended_by
@@ -120,7 +121,7 @@ async def _run(session: str, target: Target, server: bool) -> int:
 
 async def _from_here(session: str, target: Target) -> int:
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     async with open_sessions(loaded) as log:
         session_id = await find_session(log, session)
         path = target.path(session_id)

@@ -12,7 +12,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli import exit_codes
 from hutch.cli.local_session_lookup import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.recorded_change_output import show_changed
@@ -148,7 +149,7 @@ def log_command(
 
 async def _list_sessions(as_json: bool) -> None:
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     if is_new(loaded):
         typer.echo(NONE_YET, err=True)
         return
@@ -200,7 +201,7 @@ async def _purpose(log: SqlLog, session_id: SessionId) -> str:
 
 async def _show_events(session: str, follow: bool, chosen: LogFilter, as_json: bool) -> int:
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     async with open_sessions(loaded) as log:
         names: Names = {user.id: user.name for user in await Users(log).list()}
         print_entry = _show_json if as_json else partial(_show_line, names)

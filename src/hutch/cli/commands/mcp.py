@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
+from hutch.app.allowed_repositories import check_directory, settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by
@@ -22,7 +24,6 @@ from hutch.gateway.mcp.early_handshake import MAX_BYTES, Greeting, NextMessages,
 from hutch.jail.policy import WORKSPACE
 from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.ignored_signals import TERMINATION_SIGNALS
-from hutch.wiring.allowed_repositories import check_directory, settings_root
 
 if TYPE_CHECKING:
     from hutch.flows.external_tool_calls import Tools
@@ -240,8 +241,8 @@ def _network(loaded: Loaded, options: ServeOptions) -> tuple[str, ...]:
 
 
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
+    from hutch.app import user_directory_tools
     from hutch.gateway.mcp import loopback_http_server as mcp_http
-    from hutch.wiring import user_directory_tools
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
         stored = None if no_token else user_directory_tools.find_mcp_token(loaded)
@@ -260,9 +261,9 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
 
 def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
     with without_gc():
-        from hutch.wiring import user_directory_tools
+        from hutch.app import user_directory_tools
 
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     wired = user_directory_tools.directory_tools(
         loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )

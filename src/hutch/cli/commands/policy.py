@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from hutch import settings
+from hutch.app.event_log import event_log
+from hutch.app.owner_policies import policies_of
 from hutch.domain.user import ROLES, parse_role
 from hutch.flows.os_user import system_user
 from hutch.flows.personas import find_persona
@@ -18,8 +20,6 @@ from hutch.flows.policies.policy import PolicyEntry, entry_json
 from hutch.flows.policies.policy_explanation import Explanation, explain
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.system.terminal_text import visible
-from hutch.wiring.event_log import event_log
-from hutch.wiring.owner_policies import policies_of
 
 app = typer.Typer(
     help="List, check, add and remove policies of owners.", no_args_is_help=True, add_completion=False

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli.local_session_lookup import find_session, open_sessions
 from hutch.domain.errors import Conflict
 
@@ -27,7 +28,7 @@ def receipt_command(
 
     async def run() -> None:
         loaded = settings.load()
-        wiring.configure_logs(loaded)
+        configure_logs(loaded)
         async with open_sessions(loaded) as log:
             receipt = await log.receipt(await find_session(log, session))
         text = json.dumps(receipt.to_json()) + "\n"

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
+from hutch.app.change_context import change_context
 from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
@@ -30,7 +32,6 @@ from hutch.flows.run_lookup import read_log
 from hutch.store.comments_and_reviews import Reviews
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import visible
-from hutch.wiring.change_context import change_context
 
 
 def review_command(
@@ -79,7 +80,7 @@ class ReviewOptions:
 
 async def _review(target: str, options: ReviewOptions, *, as_json: bool) -> int:
     loaded = settings.load()
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded) as sessions:
         local = sessions.local
         changes = change_context(loaded, local.log, local.log)

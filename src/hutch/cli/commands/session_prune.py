@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli.render.byte_size import byte_size
 from hutch.system.terminal_text import visible
 
@@ -26,11 +27,11 @@ def prune_command(
     delivered. A server does the same when it starts, and every hour. The logs stay; `hutch prune` erases
     their content.
     """
-    from hutch.wiring.event_log import event_log
-    from hutch.wiring.session_file_retention import retention_of
+    from hutch.app.event_log import event_log
+    from hutch.app.session_file_retention import retention_of
 
     loaded = settings.load()
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
 
     async def sweep() -> "tuple[list[Gone], Excess]":
         async with event_log(loaded.paths) as log:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs, jails
+from hutch.app.allowed_repositories import settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.closed_terminal_detection import is_gone
@@ -38,8 +40,6 @@ from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import PROFILES, Policy
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.wiring import jails
-from hutch.wiring.allowed_repositories import settings_root
 
 if TYPE_CHECKING:
     from hutch.cli.shell_recording import ShellRecording
@@ -175,7 +175,7 @@ def _here(
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
     loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
     policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net, variables=variables)

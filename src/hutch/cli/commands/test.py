@@ -13,8 +13,11 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
 from hutch.agent.jail_event_conversion import as_event
+from hutch.app import configure_logs, jails
+from hutch.app.allowed_repositories import settings_root
+from hutch.app.in_place_sessions import in_place_sessions
 from hutch.cli.api_client import Client
 from hutch.cli.git_author import author
 from hutch.cli.local_session_client import DELTA
@@ -31,9 +34,6 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import CancelTests, StartTests, StopWatchingTests
 from hutch.settings import LoadedSettings
-from hutch.wiring import jails
-from hutch.wiring.allowed_repositories import settings_root
-from hutch.wiring.in_place_sessions import in_place_sessions
 
 MAX_BLOCKED = 10  # hosts that are named
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -133,7 +133,7 @@ def _here(
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Choose another: -w DIR.")
     loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     for sentence in loaded.refused:
         typer.echo(f"hutch: warning: {sentence}", err=True)
     real = workspace.resolve()

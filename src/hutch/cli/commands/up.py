@@ -18,7 +18,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs
 from hutch.cli import exit_codes
 from hutch.domain.errors import Conflict, LimitReached, Unavailable
 from hutch.store.database import replace_lost_database
@@ -73,7 +74,7 @@ def up_command(
 def _in_foreground(loaded: settings.LoadedSettings, output: OutputOptions) -> int:
     queue_output()
     atexit.register(drain_output)
-    wiring.configure_logs(loaded, file=loaded.paths.server_log)
+    configure_logs(loaded, file=loaded.paths.server_log)
     ended_by = "Ctrl-C" if is_handled(signal.SIGINT) else "hutch down"
     _serve(loaded, lambda ready: _announce(ready, loaded, output, ended_by=ended_by))
     return exit_codes.OK
@@ -110,7 +111,7 @@ def _run_child(loaded: settings.LoadedSettings, error_file: Path, pipe: int) -> 
         errors = os.open(error_file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         for old, new in ((nothing, 0), (nothing, 1), (errors, 2)):
             os.dup2(old, new)
-        wiring.configure_logs(loaded, file=loaded.paths.server_log, file_only=True)
+        configure_logs(loaded, file=loaded.paths.server_log, file_only=True)
 
         def announce(ready: dict[str, Any]) -> None:
             os.write(pipe, json.dumps(ready).encode() + b"\n")
@@ -135,8 +136,8 @@ def _run_child(loaded: settings.LoadedSettings, error_file: Path, pipe: int) -> 
 
 def _serve(loaded: settings.LoadedSettings, announce: Callable[[dict[str, Any]], None]) -> None:
     with without_gc():
+        from hutch.app.server import open_server
         from hutch.gateway.server_lifecycle import Ready, serve
-        from hutch.wiring.server import open_server
 
     def on_ready(ready: Ready) -> None:
         announce(

@@ -9,7 +9,8 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs, event_log
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.local_only_notice import follows_login
@@ -18,7 +19,6 @@ from hutch.domain.errors import BadRequest
 from hutch.store.usage_totals import Usage, UsageGroup, UsageTotal
 from hutch.store.users import Users
 from hutch.system.terminal_text import visible
-from hutch.wiring import event_log
 
 MAX_ROWS = 10_000
 HEADINGS = ("runs", "turns", "input", "cached", "output", "cost", "tools", "errors", "time")
@@ -61,7 +61,7 @@ def usage_command(
 
 async def _read(by: UsageGroup, first_day: str, last_day: str) -> Sequence[UsageTotal]:
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    configure_logs(loaded)
     async with event_log.event_log(loaded.paths) as log:
         await log.usage_projector().catch_up()
         found = await Usage(log).page(by, first_day=first_day, last_day=last_day, limit=MAX_ROWS)

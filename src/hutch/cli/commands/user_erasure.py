@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from hutch.app.local_sessions import Local
 from hutch.cli.api_client import Client, path_of
 from hutch.cli.commands.user_preferences_and_model_keys import use_server_or_database
 from hutch.cli.server_requests import Json
@@ -15,7 +16,6 @@ from hutch.flows import user_erasure
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.store.user_erasures import Mentions
 from hutch.system.terminal_text import visible
-from hutch.wiring.local_sessions import Local
 
 MAX_USERS = 10_000
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from hutch import settings
+from hutch.app.local_sessions import Local, open_local
 from hutch.cli.api_client import Client, path_of
 from hutch.cli.server_address_and_token import uses_no_server
 from hutch.cli.server_requests import Json, ask
@@ -20,7 +21,6 @@ from hutch.domain.errors import BadRequest
 from hutch.flows.preferences import change_preferences, preferences_json, read_preferences
 from hutch.flows.user_model_keys import PROVIDERS, delete_key, list_keys, set_key
 from hutch.system.terminal_text import visible
-from hutch.wiring.local_sessions import Local, open_local
 
 PATH, KEYS = "/users/me/preferences", "/users/me/model-keys"
 

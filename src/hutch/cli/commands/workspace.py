@@ -12,6 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
+from hutch.app.allowed_repositories import repositories_of
+from hutch.app.event_log import event_log
+from hutch.app.forges import forges_of
+from hutch.app.workspaces import workspaces_of
 from hutch.cli.commands import workspace_file_operations
 from hutch.cli.commands.run import PlainDirectory
 from hutch.cli.commands.workspace_options import (
@@ -38,10 +42,6 @@ from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import from_path
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable
-from hutch.wiring.allowed_repositories import repositories_of
-from hutch.wiring.event_log import event_log
-from hutch.wiring.forges import forges_of
-from hutch.wiring.workspaces import workspaces_of
 from hutch.workspace.lifecycle.workspace_record import Record
 from hutch.workspace.workspaces import Workspaces, fork_workspace
 

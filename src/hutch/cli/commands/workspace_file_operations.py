@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from hutch.app import jails
+from hutch.app.workspaces import settings_for
 from hutch.cli.commands.workspace_options import (
     Id,
     Json,
@@ -20,8 +22,6 @@ from hutch.cli.commands.workspace_options import (
 )
 from hutch.domain.errors import BadRequest
 from hutch.system.terminal_text import printable
-from hutch.wiring import jails
-from hutch.wiring.workspaces import settings_for
 from hutch.workspace.files.partial_read import Binary
 from hutch.workspace.ripgrep_search import GrepQuery
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch import settings, wiring
+from hutch import settings
+from hutch.app import configure_logs, installation_secrets
+from hutch.app.workspaces import workspaces_of
 from hutch.domain.errors import BadRequest
 from hutch.sessions.response_redaction import clean_bytes, redacted
-from hutch.wiring import installation_secrets
-from hutch.wiring.workspaces import workspaces_of
 from hutch.workspace.workspace import Workspace
 
 app = typer.Typer(
@@ -36,7 +36,7 @@ Name = Annotated[str | None, typer.Option("--id", metavar="ID", help="The new wo
 
 def load() -> settings.LoadedSettings:
     loaded = settings.load()
-    wiring.configure_logs(loaded, quiet=True)
+    configure_logs(loaded, quiet=True)
     return loaded
 
 

@@ -57,7 +57,7 @@ Append = Callable[[Sequence[Event]], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryContext:
-    """The dependencies of a delivery; `wiring/` builds it."""
+    """The dependencies of a delivery; `app/` builds it."""
 
     changes: ChangeContext
     scratch: ScratchSandboxes  # for tests on the base

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from hutch.dependencies.host_toolchains import find_toolchains, propose_toolchains
 from hutch.domain.errors import HutchError
+from hutch.environment.host_toolchains import find_toolchains, propose_toolchains
 from hutch.jail.machine_checks import Check
 from hutch.workspace.admission.directory_checks import OwnDirectories
 

@@ -49,7 +49,7 @@ class NoModel(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class EvalContext:
-    """The dependencies of an evaluation; `wiring/` builds it."""
+    """The dependencies of an evaluation; `app/` builds it."""
 
     services: Services
     host: LocalHost

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.dependencies.layers.layer_store import Layer, LayerUse
 from hutch.domain.dependency_plan import SetupStep
+from hutch.environment.layers.layer_store import Layer, LayerUse
 from hutch.flows import user_dependency_requests as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey

@@ -1,0 +1,27 @@
+"""Builds the inputs of the checks of `hutch doctor` from the settings."""
+
+from functools import partial
+
+from hutch.app import installation_secrets, models
+from hutch.app.allowed_repositories import own_directories
+from hutch.app.forges import tokens_of
+from hutch.app.jails import jail_policy
+from hutch.flows.doctor_checks.model import check_model
+from hutch.flows.doctor_checks.repository import Installation
+from hutch.jail.machine_checks import Check
+from hutch.settings import LoadedSettings, user_environment
+
+
+def installation(loaded: LoadedSettings) -> Installation:
+    return Installation(
+        own=own_directories(loaded.paths),
+        policy=jail_policy(loaded.settings),
+        tokens=tokens_of(loaded),
+        read_redactor=partial(installation_secrets.redactor, loaded),
+        test_command=lambda config: loaded.with_repository(config).settings.tests.command,
+    )
+
+
+async def check_own_model(loaded: LoadedSettings) -> Check:
+    environment = user_environment()
+    return await check_model(partial(models.access, loaded, environment), loaded.settings.model, environment)

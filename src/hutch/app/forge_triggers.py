@@ -1,0 +1,21 @@
+"""The triggers: process requests that arrive from a forge."""
+
+from hutch.app.forges import forges_of
+from hutch.app.installation_secrets import secrets_of
+from hutch.flows.flow_services import Services
+from hutch.flows.forge_triggers import TriggerOptions, Triggers
+from hutch.settings import LoadedSettings
+
+SECRET = "github_webhook_secret"
+
+
+def triggers_of(loaded: LoadedSettings, services: Services) -> Triggers:
+    options = TriggerOptions(
+        run_as=loaded.settings.github.run_as or "", public_url=loaded.settings.server.public_url or ""
+    )
+    return Triggers(services, forges_of(loaded).github, options)
+
+
+def webhook_secret(loaded: LoadedSettings) -> str:
+    """The secret with which GitHub signs webhooks; empty when it is not set."""
+    return secrets_of(loaded, {SECRET}).get(SECRET, "").strip()

@@ -1,0 +1,19 @@
+"""Sessions in a user's own directory, built from the settings."""
+
+from functools import partial
+
+from hutch.app.event_log import event_log
+from hutch.app.installation_secrets import redactor
+from hutch.app.test_suite_options import suite_options
+from hutch.app.workspaces import workspaces_of
+from hutch.flows.in_place_sessions import InPlaceSessions
+from hutch.settings import LoadedSettings
+
+
+def in_place_sessions(loaded: LoadedSettings) -> InPlaceSessions:
+    return InPlaceSessions(
+        workspaces=workspaces_of(loaded),
+        open_log=partial(event_log, loaded.paths, log_bytes=loaded.settings.sessions.log_bytes),
+        redactor=redactor(loaded),
+        suite_options=suite_options(loaded.settings, auto=False),  # the user decides
+    )

@@ -1,0 +1,48 @@
+"""Sessions that run in the process of a command, beside a server if there is one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hutch.app import installation_secrets
+from hutch.app.session_file_retention import retention_of
+from hutch.app.session_host import local_host, services_of
+from hutch.domain.user import Caller, scopes_of
+from hutch.flows.flow_services import Services
+from hutch.flows.legacy_approval_import import import_approvals
+from hutch.flows.os_user import system_user
+from hutch.flows.user_accounts import Accounts
+from hutch.forge.allowed_repository_hosts import AllowedHosts
+from hutch.sessions.session_host import LocalHost
+from hutch.settings import LoadedSettings
+from hutch.store.event_log import SqlLog, open_log
+from hutch.store.runs_reserved_for_process import reservation_name
+from hutch.system.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The services for sessions in the process of a command."""
+
+    loaded: LoadedSettings
+    log: SqlLog
+    services: Services
+    host: LocalHost
+    caller: Caller
+
+
+@asynccontextmanager
+async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
+    """Open a session host in this process; the caller is the installation's first owner."""
+    paths, redactor, name = loaded.paths, installation_secrets.redactor(loaded), reservation_name()
+    log_bytes = loaded.settings.sessions.log_bytes
+    async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
+        owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
+        await import_approvals(log, paths.approvals)
+        hosting = local_host(loaded, log, redactor, reserved_for=name, jobs=jobs)
+        async with retention_of(loaded, log).removing_old_afterwards(), hosting as host:
+            reach = AllowedHosts(lambda address, networks: None)  # a command may reach every host
+            services = services_of(
+                loaded, log, host, redactor, reach=reach, reserved_for=name, addresses=host.addresses
+            )
+            yield Local(loaded, log, services, host, Caller(owner, scopes_of(owner.role), "local", "local"))

@@ -1,0 +1,67 @@
+"""Opens a server: everything behind its gateway."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from hutch.app import installation_secrets, models
+from hutch.app.allowed_repositories import with_fixed_roots
+from hutch.app.change_context import change_context
+from hutch.app.forge_triggers import triggers_of, webhook_secret
+from hutch.app.forges import reach_of
+from hutch.app.session_file_retention import retention_of
+from hutch.app.session_host import local_host, services_of
+from hutch.flows.legacy_approval_import import import_approvals
+from hutch.flows.session_removal import finish_removals
+from hutch.flows.user_erasure import finish_erasures
+from hutch.gateway.gateway_context import Server
+from hutch.settings import LoadedSettings
+from hutch.store.database_page_check import check_integrity
+from hutch.store.event_log import open_log
+from hutch.system.background_tasks import running
+
+
+@asynccontextmanager
+async def _sound(database: Path) -> AsyncIterator[None]:
+    """Refuse a damaged database before it is used."""
+    await asyncio.to_thread(check_integrity, database)
+    yield
+
+
+@asynccontextmanager
+async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
+    """Open the log, the session host and the background tasks of a server.
+
+    The caller must hold the lock against a second server on the same data.
+    """
+    loaded = await asyncio.to_thread(with_fixed_roots, loaded)
+    paths, redactor = loaded.paths, installation_secrets.redactor(loaded)
+    log_bytes = loaded.settings.sessions.log_bytes
+    async with (
+        open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
+        _sound(paths.database),
+        local_host(loaded, log, redactor) as host,
+    ):
+        await import_approvals(log, paths.approvals)
+        services = services_of(loaded, log, host, redactor, reach=reach_of(loaded))
+        triggers = triggers_of(loaded, services)
+        retention, usage = retention_of(loaded, log), log.usage_projector()
+        async with running(
+            triggers.run(),
+            retention.run(),
+            usage.run(),
+            finish_removals(services),
+            finish_erasures(services),
+        ):
+            yield Server(
+                loaded=loaded,
+                services=services,
+                triggers=triggers,
+                database_files=log.database_files,
+                changes=change_context(loaded, log, log),
+                list_models=models.models_of(loaded).list_usable,
+                read_secrets=partial(installation_secrets.secrets_of, loaded),
+                webhook_secret=partial(webhook_secret, loaded),
+            )

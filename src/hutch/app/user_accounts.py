@@ -1,0 +1,15 @@
+"""The users of an installation, read from its local database."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hutch.app.event_log import event_log
+from hutch.flows.user_accounts import Accounts
+from hutch.settings import Paths
+
+
+@asynccontextmanager
+async def accounts(paths: Paths) -> AsyncIterator[Accounts]:
+    """Users and tokens; a server that has the database open notices changes within seconds."""
+    async with event_log(paths) as log:
+        yield Accounts(log)
