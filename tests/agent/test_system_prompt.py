@@ -10,7 +10,7 @@ from hutch.agent.system_prompt import MAX_CHARS, UNTRUSTED, repository_notes, sy
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
-from hutch.forge.forge_selection import COMMAND_LINE
+from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from tests.agent.run_setups import open_tool_env
 from tests.forge.repositories import make_repository
 

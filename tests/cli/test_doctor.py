@@ -15,7 +15,7 @@ from hutch.cli import exit_codes
 from hutch.cli.commands.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk
 from hutch.domain.errors import NotFound
 from hutch.jail.machine_checks import Check
-from hutch.store.read_only_queries import newest_event_ms
+from hutch.store.doctor_and_completion_queries import newest_event_ms
 from tests.forge.repositories import make_repository
 from tests.forked import HUTCH, run
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.domain.whole_word_truncation import first_words, last_words
+from hutch.domain.truncation_before_redaction import first_words, last_words
 
 
 @given(st.text(alphabet="ab \n"), st.integers(0, 20))

@@ -10,7 +10,7 @@ from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.domain.starter_files import StarterFile
 from hutch.flows.delivery.commit_proposal import Proposal, propose
-from hutch.forge.forge_selection import COMMAND_LINE
+from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.host_git import Git
 from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url

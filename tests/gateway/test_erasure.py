@@ -20,7 +20,7 @@ from hutch.domain.inputs import AnyInput
 from hutch.flows.unerased_data import traces_of, unerased
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
-from hutch.gateway.rest.snapshots import NewSnapshotIn
+from hutch.gateway.rest.snapshots_and_diff import NewSnapshotIn
 from hutch.store.schema import answered_requests
 from hutch.store.vault import Vault
 from tests.deadline import DEADLINE_S

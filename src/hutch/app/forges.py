@@ -6,7 +6,7 @@ from hutch.app.allowed_repositories import repositories_of
 from hutch.app.installation_secrets import secrets_of
 from hutch.app.jails import jail_policy
 from hutch.forge.allowed_repository_hosts import AllowedHosts
-from hutch.forge.forge_selection import Forges
+from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.gh_command import RetryPolicy
 from hutch.forge.github_token_selection import Tokens
 from hutch.jail.egress.blocked_addresses import refusal

@@ -18,7 +18,7 @@ from hutch.domain.command_resource_limits import RANGES
 from hutch.domain.known_secret_names import SECRETS
 from hutch.environment.layers.layer_store import LayerStore
 from hutch.settings import find_paths, named_server
-from hutch.store.read_only_queries import newest_logs, newest_sessions, user_names
+from hutch.store.doctor_and_completion_queries import newest_logs, newest_sessions, user_names
 from hutch.system.terminal_text import one_line
 from hutch.workspace.lifecycle.workspace_record import Home
 

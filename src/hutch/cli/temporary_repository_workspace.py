@@ -28,7 +28,7 @@ from hutch.environment.layers.layer_paths_and_variables import merged_environmen
 from hutch.environment.plan_description import describe_plan
 from hutch.flows.os_user import system_user
 from hutch.flows.repository_dependencies import Environments, Prepared
-from hutch.forge.forge_selection import COMMAND_LINE
+from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.repo_url import from_path
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.lazy_dataclass import dataclass

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 
 from hutch.domain.change import Change
 from hutch.domain.redaction import Redactor
-from hutch.forge.forge_selection import Forges
+from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.interface import Forge
 from hutch.store.event_log_interface import EventLog
 from hutch.store.proposed_changes import Changes

@@ -13,7 +13,7 @@ from hutch.domain.log_entry_audience import Reader
 from hutch.domain.one_line_text_check import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, Role, ShareRole, ShareScope
-from hutch.forge.forge_selection import ForgeAccess
+from hutch.forge.forge_and_credential_selection import ForgeAccess
 from hutch.sessions.session_host_dependencies import HostDependencies
 from hutch.store.shares import Share
 from hutch.store.users import Users

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from hutch.domain.errors import HutchError
-from hutch.forge.forge_selection import COMMAND_LINE, Forges
+from hutch.forge.forge_and_credential_selection import COMMAND_LINE, Forges
 from hutch.workspace.lifecycle.repository_settings import SETTINGS_FILE
 from hutch.workspace.workspaces import Workspaces
 

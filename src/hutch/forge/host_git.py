@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
-from hutch.domain.whole_word_truncation import last_words
+from hutch.domain.truncation_before_redaction import last_words
 from hutch.forge.git_errors import explain
 from hutch.forge.git_progress import OnProgress, StderrParser
 from hutch.forge.host_process_limits import MAX_FILE_BYTES, limit_command, process_group

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hutch.domain.commit_text import strip_controls
 from hutch.domain.errors import Unavailable
-from hutch.domain.whole_word_truncation import last_words
+from hutch.domain.truncation_before_redaction import last_words
 from hutch.system.lazy_dataclass import dataclass
 
 SETTINGS = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "safe.directory=*")

@@ -24,7 +24,7 @@ from hutch.domain.errors import HutchError
 from hutch.gateway.auth.caller_dependency import Admin
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.http_errors import ErrorStatus
-from hutch.gateway.json_responses import Out, answer
+from hutch.gateway.json_bodies_and_pages import Out, answer
 from hutch.gateway.problem_json import problem
 from hutch.gateway.rest.base_route import PREFIX, PROBLEMS, server_of
 from hutch.jail.machine_checks import attempt, jail

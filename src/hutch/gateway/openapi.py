@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from hutch import __version__
 from hutch.domain.events import json_schema
-from hutch.gateway.json_responses import to_json
+from hutch.gateway.json_bodies_and_pages import to_json
 from hutch.gateway.problem_json import Problem
 
 URL = "/api/openapi.json"

@@ -34,7 +34,7 @@ from hutch.gateway.http_errors import (
     error_status,
     status_for,
 )
-from hutch.gateway.json_responses import to_json
+from hutch.gateway.json_bodies_and_pages import to_json
 from hutch.logs import current_trace_id
 
 MEDIA_TYPE = "application/problem+json"

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.domain.whole_word_truncation import first_words
+from hutch.domain.truncation_before_redaction import first_words
 from hutch.llm.interface import Delta
 from hutch.llm.model_name import how_to_set, near_names, setting_of_address
 from hutch.llm.provider_account import Account

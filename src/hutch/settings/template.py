@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from hutch.domain.known_secret_names import SECRETS
 from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.schema import FIELDS, Settings, repository_access
-from hutch.settings.toml_writer import to_toml
+from hutch.settings.value_as_toml import to_toml
 
 WIDTH = 100
 HEAD = """\

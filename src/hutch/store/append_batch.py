@@ -13,7 +13,7 @@ from hutch.domain.log_entry_audience import check_audience
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import hash_payload, link, new_salts
 from hutch.store.large_payload_files import Blobs
-from hutch.store.log_limit import Omitted, check_capacity, is_omitted
+from hutch.store.log_size_limit_and_omissions import Omitted, check_capacity, is_omitted
 from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload
 from hutch.store.unwritten_events import Gaps

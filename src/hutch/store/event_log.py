@@ -31,7 +31,7 @@ from hutch.store.event_text_copy_erasure import collect_texts, erase_copies
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
 from hutch.store.log_head_signing import Notary
-from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
+from hutch.store.log_size_limit_and_omissions import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_notifier import Notifier
 from hutch.store.log_reader import (
     count_erasures,

@@ -3,7 +3,7 @@
 from hutch.agent.tools.ask_user_and_finish import AskUser, Finish
 from hutch.agent.tools.bash import Bash, BashKill, BashOutput
 from hutch.agent.tools.change_files import ApplyPatch, EditFile, WriteFile
-from hutch.agent.tools.exec import Exec
+from hutch.agent.tools.exec_without_shell import Exec
 from hutch.agent.tools.glob_and_grep import Glob, GrepTool
 from hutch.agent.tools.interface import Tool
 from hutch.agent.tools.list_directory import ListDirectory

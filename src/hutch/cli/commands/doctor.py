@@ -37,7 +37,7 @@ from hutch.flows.doctor_checks.secrets import check_secrets
 from hutch.flows.doctor_checks.toolchains import check_toolchains
 from hutch.jail.machine_checks import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import LoadedSettings, find_paths, load
-from hutch.store.read_only_queries import (
+from hutch.store.doctor_and_completion_queries import (
     DatabaseUnreadable,
     DatabaseUnsound,
     check_integrity,

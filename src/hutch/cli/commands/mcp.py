@@ -241,11 +241,11 @@ def _network(loaded: Loaded, options: ServeOptions) -> tuple[str, ...]:
 
 
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
-    from hutch.app import user_directory_tools
+    from hutch.app import agent_tools_on_user_directory
     from hutch.gateway.mcp import loopback_http_server as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
-        stored = None if no_token else user_directory_tools.find_mcp_token(loaded)
+        stored = None if no_token else agent_tools_on_user_directory.find_mcp_token(loaded)
         token = None if no_token else stored or secrets.token_urlsafe(32)
         try:
             async with _open(loaded, options) as opened:
@@ -261,10 +261,10 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
 
 def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
     with without_gc():
-        from hutch.app import user_directory_tools
+        from hutch.app import agent_tools_on_user_directory
 
     configure_logs(loaded)
-    wired = user_directory_tools.directory_tools(
+    wired = agent_tools_on_user_directory.directory_tools(
         loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )
     return wired.open(options.directory)

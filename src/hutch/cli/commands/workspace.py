@@ -37,7 +37,7 @@ from hutch.cli.render.session_rows import age
 from hutch.domain.errors import BadRequest
 from hutch.domain.time_parsing import parse_age_ms
 from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces, remove_workspaces
-from hutch.forge.forge_selection import COMMAND_LINE
+from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import from_path
 from hutch.snapshots.git_storage import Snapshot

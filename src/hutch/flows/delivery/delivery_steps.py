@@ -34,7 +34,7 @@ from hutch.flows.delivery.secret_search import FoundSecret, SecretSearch, descri
 from hutch.flows.pull_request_text import About, describe_tests, pull_text, ran_before
 from hutch.flows.run_log_reader import RunHistory, proposed_in, read_run_history
 from hutch.flows.session_permissions import caller_of
-from hutch.forge.forge_selection import COMMAND_LINE, ForgeAccess
+from hutch.forge.forge_and_credential_selection import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.run_worker import FAULT

@@ -7,7 +7,7 @@ is refused; a forge that is down now may be back when the work is done.
 import asyncio
 
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
-from hutch.forge.forge_selection import ForgeAccess, Forges
+from hutch.forge.forge_and_credential_selection import ForgeAccess, Forges
 from hutch.forge.gh_command import GhMissing
 from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.interface import Commits

@@ -28,7 +28,7 @@ from hutch.flows.run_execution.run_setup_builder import RunDefaults, read_at_sta
 from hutch.flows.run_execution.run_start_options import RunOptions
 from hutch.flows.session_permissions import caller_of
 from hutch.flows.user_model_keys import key_owner
-from hutch.forge.forge_selection import Forges
+from hutch.forge.forge_and_credential_selection import Forges
 from hutch.llm.generation_option_check import check_generation
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Choice

@@ -11,7 +11,7 @@ from hutch.domain.session import Session
 from hutch.domain.starter_files import NO_FILES, StarterFiles
 from hutch.flows.repository_dependencies import Append, Environments
 from hutch.flows.session_permissions import caller_of
-from hutch.forge.forge_selection import Forges
+from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
 from hutch.sessions.interface import Delta

@@ -27,7 +27,7 @@ from hutch.gateway.rest.run_and_command_limits import EffectiveLimitOut, Resourc
 from hutch.gateway.rest.runs import RunOut
 from hutch.gateway.rest.session_shares import ShareOut
 from hutch.gateway.rest.sessions import HeadOut, LimitsOut
-from hutch.gateway.rest.snapshots import ChangedOut, DifferenceOut, SnapshotOut
+from hutch.gateway.rest.snapshots_and_diff import ChangedOut, DifferenceOut, SnapshotOut
 from hutch.gateway.rest.test_runs import TestRunOut
 from hutch.sessions.interface import Delta as SessionDelta
 

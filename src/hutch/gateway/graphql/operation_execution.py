@@ -23,7 +23,7 @@ from hutch.gateway.graphql.query_cost import parse_bounded
 from hutch.gateway.graphql.resolver_context import Context
 from hutch.gateway.graphql.subscription import Subscription
 from hutch.gateway.http_errors import INTERNAL, error_status
-from hutch.gateway.json_responses import to_json
+from hutch.gateway.json_bodies_and_pages import to_json
 from hutch.logs import current_trace_id
 from hutch.system.lazy_dataclass import dataclass
 

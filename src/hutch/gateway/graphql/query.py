@@ -15,7 +15,7 @@ from hutch.flows.personas import list_personas
 from hutch.gateway.graphql.object_types import Change, Me, Models, Persona, Provider, Run
 from hutch.gateway.graphql.resolver_context import Info
 from hutch.gateway.graphql.session_type import First, Session, SessionPage, within
-from hutch.gateway.json_responses import cursor
+from hutch.gateway.json_bodies_and_pages import cursor
 from hutch.gateway.rest import personas
 
 MAX_TEXT = 500

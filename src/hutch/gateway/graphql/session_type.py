@@ -35,7 +35,7 @@ from hutch.gateway.graphql.object_types import (
 )
 from hutch.gateway.graphql.query_cost import MAX_PAGE
 from hutch.gateway.graphql.resolver_context import Info
-from hutch.gateway.rest import files, snapshots
+from hutch.gateway.rest import files, snapshots_and_diff
 from hutch.gateway.rest.sessions import OWN_FIELDS, SessionOut
 from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
 from hutch.sessions.response_redaction import clean_text
@@ -208,7 +208,7 @@ class Session:
             self.shown.session.id, ListSnapshots(), by=info.context.caller.user.id
         )
         newest = sorted(found, key=lambda each: -each.id)[: within(first)]
-        return [Snapshot.of(snapshots.snapshot_json(each)) for each in newest]
+        return [Snapshot.of(snapshots_and_diff.snapshot_json(each)) for each in newest]
 
     @strawberry.field(
         description="The difference between two snapshots; the default is from the session's first to now."
@@ -229,7 +229,7 @@ class Session:
             self.shown.session.id, request, by=info.context.caller.user.id
         )
         changed = [ChangedFile.of(each) for each in found.files]
-        return Difference.of({**snapshots.difference_json(found), "files": changed})
+        return Difference.of({**snapshots_and_diff.difference_json(found), "files": changed})
 
 
 @strawberry.type(

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from hutch.domain.signal_names import SignalNumber
-from hutch.gateway.json_responses import MAX_SIZE, Out
+from hutch.gateway.json_bodies_and_pages import MAX_SIZE, Out
 from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionTool
 from hutch.gateway.rest.commands import KILL, CommandIn, CommandResultOut, OutputOut, ProgramIn
 from hutch.sessions import requests

@@ -56,6 +56,6 @@ class McpMount:
 
 
 def _load() -> Any:
-    from hutch.gateway.mcp import session_server
+    from hutch.gateway.mcp import all_sessions_server
 
-    return session_server.make_manager
+    return all_sessions_server.make_manager

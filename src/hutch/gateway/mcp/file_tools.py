@@ -7,7 +7,7 @@ from pydantic import Field, create_model
 from hutch.agent.tools.interface import Tool
 from hutch.domain.errors import BadRequest
 from hutch.domain.relative_path import parse_path
-from hutch.gateway.mcp.agent_tool_titles_and_schemas import OUTPUTS, TITLES
+from hutch.gateway.mcp.agent_tool_titles_and_output_schemas import OUTPUTS, TITLES
 from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionTool
 from hutch.jail.policy import WORKSPACE
 from hutch.sessions import file_tools_for_users, requests

@@ -12,7 +12,7 @@ from hutch.domain import events
 from hutch.domain.inputs import Answer, Approve, Deny, Prompt
 from hutch.domain.session import Session
 from hutch.flows import sessions as flow
-from hutch.gateway.json_responses import MAX_SIZE, Out
+from hutch.gateway.json_bodies_and_pages import MAX_SIZE, Out
 from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionTool
 from hutch.gateway.rest.sessions import NewSessionIn, new_session
 from hutch.sessions.interface import Delta

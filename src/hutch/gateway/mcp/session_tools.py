@@ -19,7 +19,7 @@ from hutch.domain.log_entry_audience import entry_json
 from hutch.domain.one_line_text_check import echo
 from hutch.flows import sessions as flow
 from hutch.flows.visible_log import read_page
-from hutch.gateway.json_responses import MAX_SIZE, In, Out, cursor
+from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, cursor
 from hutch.gateway.mcp.command_tools import COMMAND_TOOLS
 from hutch.gateway.mcp.file_tools import FILE_TOOLS
 from hutch.gateway.mcp.prompt_and_wait_tools import RUN_TOOLS, SentOut

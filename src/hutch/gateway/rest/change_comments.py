@@ -12,7 +12,7 @@ from hutch.flows.reviews.user_reviews import comment
 from hutch.forge.interface import Attempt
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
-from hutch.gateway.json_responses import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.json_bodies_and_pages import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.store.comments_and_reviews import Comments
 

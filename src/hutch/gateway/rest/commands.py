@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.domain.signal_names import SignalNumber, parse_signal
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_responses import MAX_SIZE, In, Out, answer, fields_from
+from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import ask, router
 from hutch.sessions.requests import (
     CommandOutput,

@@ -11,7 +11,7 @@ from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_responses import MAX_SIZE, In, Out, answer, fields_from, next_link
+from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, answer, fields_from, next_link
 from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.request_file_paths import PathText

@@ -16,7 +16,7 @@ from hutch.domain.ids import SessionId
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.http_errors import PreconditionFailed
-from hutch.gateway.json_responses import answer
+from hutch.gateway.json_bodies_and_pages import answer
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.ranges_and_conditions import Part, etag, matches, part_of

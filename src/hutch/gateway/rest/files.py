@@ -10,7 +10,7 @@ from hutch.domain.relative_path import parse_path
 from hutch.edit.file_operations import FileChange
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_responses import In, Out, Page, answer, fields_from, page
+from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import ask, router
 from hutch.gateway.rest.request_file_paths import PathText
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile

@@ -11,7 +11,7 @@ from hutch.domain.session import SessionInput
 from hutch.flows import sessions as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
-from hutch.gateway.json_responses import MAX_ITEMS, MAX_SIZE, Out, answer, page
+from hutch.gateway.json_bodies_and_pages import MAX_ITEMS, MAX_SIZE, Out, answer, page
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("inputs")

@@ -10,7 +10,7 @@ from hutch.environment.layers.layer_store import Layer, LayerUse
 from hutch.flows import user_dependency_requests as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_responses import In, Out, Page, answer, fields_from, page
+from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("environments")

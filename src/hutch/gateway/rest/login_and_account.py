@@ -12,7 +12,7 @@ from hutch.flows.user_accounts import LOGIN_LINK_S
 from hutch.gateway.auth.browser_login import log_in
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader
 from hutch.gateway.auth.cookies import clear_cookie, csrf_token
-from hutch.gateway.json_responses import Cursor, Id, In, Limit, Out, Page, fields_from, page
+from hutch.gateway.json_bodies_and_pages import Cursor, Id, In, Limit, Out, Page, fields_from, page
 from hutch.gateway.rest.base_route import router
 from hutch.store.browser_sessions import BrowserSession
 from hutch.system.steady_clock import wall_ms

@@ -18,7 +18,7 @@ from hutch.domain.generation_option_fields import GenerationFields
 from hutch.domain.one_line_text_check import check_model_name
 from hutch.flows.personas import delete_persona, find_persona, is_own, list_personas, write_persona
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
-from hutch.gateway.json_responses import In, Out, answer
+from hutch.gateway.json_bodies_and_pages import In, Out, answer
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("personas")

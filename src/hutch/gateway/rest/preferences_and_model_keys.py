@@ -14,7 +14,7 @@ from hutch.flows.preferences import (
 )
 from hutch.flows.user_model_keys import MAX_KEY_CHARS, delete_key, list_keys, set_key
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
-from hutch.gateway.json_responses import In, Out, answer, fields_from
+from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("preferences")

@@ -4,7 +4,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.json_responses import Out, answer
+from hutch.gateway.json_bodies_and_pages import Out, answer
 from hutch.gateway.rest.base_route import ask, router
 from hutch.sessions.requests import ListPorts
 

@@ -12,7 +12,7 @@ from hutch.domain.user import Caller
 from hutch.flows import prompt_to_pull_request as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
-from hutch.gateway.json_responses import In, Out
+from hutch.gateway.json_bodies_and_pages import In, Out
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.stream.prompt_to_pull_request_stream import CodeResult, CodeStream
 from hutch.gateway.stream.stream_quota import stream_quota_of

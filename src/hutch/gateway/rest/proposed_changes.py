@@ -13,7 +13,7 @@ from hutch.flows.change_decision_audit import Decider
 from hutch.forge.interface import Strategy
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyToManage
-from hutch.gateway.json_responses import Cursor, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.json_bodies_and_pages import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.sessions.response_redaction import clean_bytes
 

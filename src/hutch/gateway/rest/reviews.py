@@ -22,7 +22,7 @@ from hutch.forge.interface import Attempt
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.idempotency import ByKeyWithRow, KeyedRequest
-from hutch.gateway.json_responses import In, Out, Page, answer, fields_from, page
+from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
 from hutch.gateway.rest.change_comments import Body, Commit
 from hutch.store.comments_and_reviews import Reviews

@@ -12,7 +12,7 @@ from hutch.flows import redelivery, run_resumption
 from hutch.flows import sessions as flow
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
-from hutch.gateway.json_responses import Cursor, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.json_bodies_and_pages import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.run_and_command_limits import Limits
 

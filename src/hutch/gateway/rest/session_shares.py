@@ -11,7 +11,7 @@ from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.flows.session_sharing import access_of, share, shares_of, unshare
 from hutch.flows.user_accounts import Accounts
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
-from hutch.gateway.json_responses import MAX_SIZE, In, Out, fields_from
+from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, fields_from
 from hutch.gateway.rest.base_route import router
 from hutch.store.shares import Share
 

@@ -10,7 +10,7 @@ from hutch.domain.asciicast import MEDIA_TYPE
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_responses import In, Out, answer, fields_from
+from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.sessions.requests import (
     CloseTerminal,

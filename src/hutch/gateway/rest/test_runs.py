@@ -10,7 +10,7 @@ from hutch.domain.recorded_test_runs import CaseKey, Comparison, PastOutcome, Re
 from hutch.flows import user_test_runs as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_responses import (
+from hutch.gateway.json_bodies_and_pages import (
     Cursor,
     In,
     Limit,

@@ -12,7 +12,7 @@ from pydantic import Field
 from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unauthenticated
 from hutch.flows.github_webhook_parsing import is_signed, to_forge_request
 from hutch.forge.gh_command import GITHUB
-from hutch.gateway.json_responses import Out, answer
+from hutch.gateway.json_bodies_and_pages import Out, answer
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("webhooks")

@@ -13,7 +13,7 @@ from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.gateway.json_responses import to_json
+from hutch.gateway.json_bodies_and_pages import to_json
 from hutch.gateway.stream.open_streams import (
     COMPLETED,
     DISCONNECTED,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
-from hutch.domain.whole_word_truncation import first_words
+from hutch.domain.truncation_before_redaction import first_words
 from hutch.forge.bare_mirror import COMMIT, add_ref, ensure_mirror, replace_tags, unknown_revision_error
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed, strict_option

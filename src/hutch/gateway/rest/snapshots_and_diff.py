@@ -9,7 +9,7 @@ from hutch.domain.relative_path import parse_path
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_responses import (
+from hutch.gateway.json_bodies_and_pages import (
     MAX_SIZE,
     In,
     Limit,

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.jail.jail_processes import below, read
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.limits.process_freeze import freeze
+from hutch.jail.limits.freeze_while_counting import freeze
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from hutch.app.allowed_repositories import check_directory
 from hutch.app.owner_policies import policies_of
 from hutch.app.test_suite_options import suite_options
 from hutch.app.workspaces import workspaces_of
-from hutch.flows.user_directory_tools import DirectoryTools
+from hutch.flows.agent_tools_on_user_directory import DirectoryTools
 from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed

@@ -21,7 +21,7 @@ import hutch
 from hutch.domain.errors import HutchError
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.http_errors import error_status
-from hutch.gateway.json_responses import to_json
+from hutch.gateway.json_bodies_and_pages import to_json
 from hutch.gateway.mcp.session_tool_call import Call
 from hutch.gateway.mcp.session_tools import TOOLS, use
 from hutch.sessions.requests import ToolAnswer

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from hutch.gateway.json_responses import Out, fields_from
+from hutch.gateway.json_bodies_and_pages import Out, fields_from
 
 
 @dataclass(frozen=True)
