@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hutch.app import installation_secrets, models
+from hutch.app.agent_tools_on_user_directory import find_mcp_token
 from hutch.app.forge_triggers import webhook_secret
 from hutch.app.forges import tokens_of
-from hutch.app.agent_tools_on_user_directory import find_mcp_token
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.known_secret_names import SECRETS
 from hutch.domain.redaction import Redactor

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
 from hutch.app.agent_tools_on_user_directory import TOKEN as MCP_TOKEN
+from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
 from hutch.cli import exit_codes
 from hutch.cli.commands.config import app
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable

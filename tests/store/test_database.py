@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store import schema
 from hutch.store.database import MIGRATIONS, Migrations, open_database
-from hutch.store.process_lock import hold_process_lock
 from hutch.store.doctor_and_completion_queries import query_read_only
+from hutch.store.process_lock import hold_process_lock
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked, run
 

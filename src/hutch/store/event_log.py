@@ -31,7 +31,6 @@ from hutch.store.event_text_copy_erasure import collect_texts, erase_copies
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
 from hutch.store.log_head_signing import Notary
-from hutch.store.log_size_limit_and_omissions import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_notifier import Notifier
 from hutch.store.log_reader import (
     count_erasures,
@@ -45,6 +44,7 @@ from hutch.store.log_reader import (
     to_head,
 )
 from hutch.store.log_search import search_log
+from hutch.store.log_size_limit_and_omissions import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_write_transaction import Transaction
 from hutch.store.log_writer import Writer
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads

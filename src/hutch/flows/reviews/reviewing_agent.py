@@ -26,8 +26,8 @@ from hutch.domain.no_model_messages import is_offline_script
 from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
-from hutch.domain.user import Caller
 from hutch.domain.truncation_before_redaction import first_words
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.flow_services import Services
 from hutch.flows.reviews.review_subject import Subject

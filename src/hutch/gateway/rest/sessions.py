@@ -23,7 +23,17 @@ from hutch.flows.session_permissions import Action
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, KeyedRequest
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
+from hutch.gateway.json_bodies_and_pages import (
+    MAX_SIZE,
+    Cursor,
+    In,
+    Limit,
+    Out,
+    Page,
+    answer,
+    fields_from,
+    page,
+)
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
 from hutch.gateway.rest.run_and_command_limits import EffectiveLimitOut, Limits, ResourcesIn, ResourcesOut
 from hutch.gateway.rest.runs import DeliveredOut
