@@ -35,7 +35,7 @@ async def _upward(client: Side, upstream: Side, host: str, first: bytes, tls_onl
 
 
 async def _pump(source: Side, sink: Side) -> None:
-    while data := await source.read():
+    while data := await source.receive():
         await sink.write(data)
     sink.end()
 
