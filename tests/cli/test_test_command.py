@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exit_codes
+from hutch.cli.render.test_results import result_lines
 from tests.cli.test_shell_command import Person, environment
 from tests.cli.test_shell_log import events, hutch, place
 from tests.cli.upping import HUTCH, TIMEOUT_S
@@ -201,3 +202,12 @@ def test_an_interrupt_ends_the_watch_of_a_session(home: ServerHome) -> None:
     ran = home.hutch("test", "-s", session, "--json")  # would be refused beside one that the watch started
     assert ran.returncode == exit_codes.OK, ran.stderr
     assert home.hutch("log", session).stdout.count("tests.run ") == 2
+
+
+def test_a_reason_of_several_lines_is_printed_line_by_line() -> None:
+    event = {"ok": False, "reason": "The service db is not ready. Its last output:\nbooting\nbad \x1b[31mport"}
+    assert list(result_lines(event)) == [
+        "no test ran: The service db is not ready. Its last output:",
+        "  booting",
+        "  bad \\x1b[31mport",
+    ]

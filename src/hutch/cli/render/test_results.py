@@ -29,6 +29,7 @@ def result_lines(event: Mapping[str, Any]) -> Iterator[str]:
         for suite in suites:
             yield f"{one_line(str(suite.get('name')), MAX_NAME_CHARS)}: {counts_of(suite)}{_why(suite)}"
     yield summary_line(event)
+    yield from _indented(str(event.get("reason") or "").partition("\n")[2])  # the end of a log, for example
     if compared := comparison_of(event):
         yield compared
 
@@ -79,7 +80,7 @@ def place_of(case: Mapping[str, Any]) -> str:
 
 
 def _why(event: Mapping[str, Any]) -> str:
-    reason = visible(str(event.get("reason") or ""))
+    reason = visible(str(event.get("reason") or "").partition("\n")[0])
     return f": {reason}" if reason else ""
 
 
