@@ -205,7 +205,8 @@ def test_an_interrupt_ends_the_watch_of_a_session(home: ServerHome) -> None:
 
 
 def test_a_reason_of_several_lines_is_printed_line_by_line() -> None:
-    event = {"ok": False, "reason": "The service db is not ready. Its last output:\nbooting\nbad \x1b[31mport"}
+    reason = "The service db is not ready. Its last output:\nbooting\nbad \x1b[31mport"
+    event = {"ok": False, "reason": reason}
     assert list(result_lines(event)) == [
         "no test ran: The service db is not ready. Its last output:",
         "  booting",

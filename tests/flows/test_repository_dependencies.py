@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from hutch.domain.dependency_plan import Service
-from hutch.domain.events import Event
+from hutch.domain.events import EnvironmentBuilt, Event
+from hutch.environment.layers.layer_store import Layer
 from hutch.environment.plan_builder import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments, Provided
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
+from hutch.jail.shell.shell_pipes import discard
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
@@ -103,6 +106,27 @@ async def test_the_second_session_shares_the_layer_of_the_first(
     assert await read(home, second.record, "installed.txt") == "tracked\n"
     assert Record.read(home.workspace("b")) == second.record
     assert "installed already" in second.record.environment
+
+
+async def test_an_optional_command_that_failed_is_reported_and_built_again(home: Home, project: Path) -> None:
+    """Of another tool's file, such as a download of postCreateCommand that failed for a moment."""
+    script = "mkdir -p vendor && date +%N > vendor/mark && echo 'error: package six was not found' && false\n"
+    commit(project, {".openhands/setup.sh": script})
+    made, log = environments(home, setup=(), inputs=(), auto=True), Log()
+    provided = await made.provide("usr_1", await workspace(home, project, "a"), log.append)
+    reason = (
+        "`bash .openhands/setup.sh` failed with exit code 1. It printed: error: package six was not found"
+    )
+    [built] = [event for event in log.events if isinstance(event, EnvironmentBuilt)]
+    assert built.failed == (reason,)
+    assert provided.warnings == (f"A command of the set-up failed: {reason}",)
+    assert f"packages may be missing (untrusted output):\n  {reason}" in provided.record.environment
+    used = await made.build("usr_1", await workspace(home, project, "b"))
+    discard(home.workspace("a"))
+    again = await made.build("usr_1", await workspace(home, project, "c"))
+    assert isinstance(used, Layer) and isinstance(again, Layer)
+    assert (used.key, again.key) == (built.layer, built.layer)
+    assert again.created_ms > used.created_ms
 
 
 async def test_another_commit_with_the_same_inputs_shares_the_layer(home: Home, project: Path) -> None:

@@ -23,6 +23,7 @@ class EnvironmentBuilt(Event):
     bytes: int = 0
     files: int = 0
     dropped: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()  # optional commands, each with its reason
     duration_s: float = 0.0
 
 

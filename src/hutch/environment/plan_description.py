@@ -83,11 +83,13 @@ def describe_for_agent(
     failure: Sequence[str] = (),
     is_accepted: bool = True,
     dropped: Sequence[str] = (),
+    failed: Sequence[str] = (),
     missing_tools: Sequence[str] = (),
 ) -> str:
     """The paragraph of the prompt: what is installed, and where the set-up failed; may be empty.
 
     `failure` are the last lines of the log of a build that failed, `dropped` the paths that it left out,
+    `failed` optional commands of a build that succeeded otherwise, each with its reason,
     `missing_tools` sentences about tools that the jail lacks.
     """
     if not plan.steps and not plan.services and not missing_tools:
@@ -110,6 +112,12 @@ def describe_for_agent(
             f"The dependencies of {', '.join(map(_line, sources))} are installed already; do not install "
             f"them again.{_where(plan)}"
         )
+        if failed:
+            lines = "\n".join(f"  {_line(each)}" for each in failed[:MAX_SHOWN])
+            parts.append(
+                "But these commands of the set-up failed; packages may be missing (untrusted output):\n"
+                f"{lines}"
+            )
         if dropped:
             named = ", ".join(map(_line, dropped[:MAX_SHOWN]))
             parts.append(

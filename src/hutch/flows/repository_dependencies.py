@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.dependency_plan import EnvironmentPlan
-from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
     EnvironmentAttached,
     EnvironmentBuildStarted,
@@ -138,11 +138,14 @@ class Environments:
     async def build(
         self, owner: str, record: Record, on_line: OnLine = lambda line: None
     ) -> Layer | BuildFailure | None:
-        """Build the layer of a workspace, or find it. None if there is nothing to install."""
+        """Build the layer of a workspace, or find it. None if there is nothing to install.
+
+        A layer of which a command failed is built again, unless a workspace uses it.
+        """
         prepared = await self.prepare(owner, record)
         if not prepared.plan.steps:
             return None
-        await asyncio.to_thread(self.store.make)
+        await asyncio.to_thread(self._remove_incomplete, prepared.key)
         async with locked_async(self.store.lock_path(prepared.key)):
             return await self._find_or_build(record, prepared, _ignore, on_line)
 
@@ -232,6 +235,7 @@ class Environments:
                         bytes=made.bytes,
                         files=made.files,
                         dropped=made.dropped,
+                        failed=made.failed,
                         duration_s=duration_s,
                     )
                 ]
@@ -265,16 +269,24 @@ class Environments:
         await append(
             [EnvironmentAttached(layer=layer.key, roots=attached.layer_roots[:100], bytes=layer.bytes)]
         )
-        return Provided(attached)
+        return Provided(attached, tuple(f"A command of the set-up failed: {each}" for each in layer.failed))
 
     def _write_attached(self, record: Record, prepared: Prepared, layer: Layer) -> Record:
         with self._files(record) as tree, Directory.at(tree) as directory:
             roots = visible_roots(layer, self.home.layer(layer.key) / TREE, directory)
-        text = describe_for_agent(prepared.plan, dropped=layer.dropped, missing_tools=prepared.missing_tools)
+        text = describe_for_agent(
+            prepared.plan, dropped=layer.dropped, failed=layer.failed, missing_tools=prepared.missing_tools
+        )
         attached = replace(record, layers=(layer.key,), layer_roots=roots, environment=text)
         self._check_mountable(attached)
         attached.write(self.home.workspace(record.id))
         return attached
+
+    def _remove_incomplete(self, key: str) -> None:
+        self.store.make()
+        if any(layer.key == key and layer.failed for layer in self.store.layers()):
+            with suppress(Conflict, NotFound):
+                self.store.remove(key)
 
     def _commit_of(self, record: Record, prepared: Prepared) -> str:
         """The commit whose files the set-up has; empty if a user or an agent has changed one of them."""

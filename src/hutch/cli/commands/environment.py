@@ -71,6 +71,8 @@ async def show(place: RepositoryPlace, *, as_json: Json = False) -> None:
         typer.echo(f"layer {key[:KEY_CHARS]}: {state}{accepted}")
     if layer and layer.dropped:
         typer.echo(printable(_left_out(layer)))
+    for reason in layer.failed if layer else ():
+        typer.echo(f"A command of the set-up failed. {printable(reason)} Try again: hutch environment build")
     if failure:
         typer.echo(f"The last build failed {age(failure.at_ms)} ago. {printable(failure.reason)}")
         typer.echo(f"All of its output: hutch environment log {key[:KEY_CHARS]}")
@@ -98,6 +100,8 @@ async def build(place: RepositoryPlace, *, yes: Yes = False, as_json: Json = Fal
     typer.echo(_summary(made))
     if made.dropped:
         say(_left_out(made))
+    for reason in made.failed:
+        say(f"warning: {reason} `hutch environment build` tries again.")
     return 0
 
 

@@ -18,7 +18,9 @@ def environment_note(kind: str, event: Mapping[str, Any]) -> str:
             size, seconds = byte_size(int(event.get("bytes") or 0)), float(event.get("duration_s") or 0)
             dropped = ", ".join(event.get("dropped") or ())
             left_out = f"; left out: {one_line(dropped, MAX_CHARS)}" if dropped else ""
-            return f"dependencies are installed: {size} in {seconds:.1f} s{left_out}"
+            failed = "; ".join(one_line(each, MAX_CHARS) for each in event.get("failed") or ())
+            but = f"; but {failed}" if failed else ""
+            return f"dependencies are installed: {size} in {seconds:.1f} s{left_out}{but}"
         case "environment.failed":
             output = str(event.get("output") or "").splitlines()[-5:]
             denied = [f"not reached: {host}" for host in event.get("denied") or ()]

@@ -36,7 +36,8 @@ class BuildLog:
 
     def begin_step(self, command: str) -> None:
         self.causes = []
-        self.line(f"$ {command}")
+        for number, line in enumerate(command.strip().splitlines()):
+            self.line(f"  {line}" if number else f"$ {line}")
 
     def write(self, data: bytes) -> None:
         text = self._partial + data.decode(errors="replace").replace("\r", "\n")

@@ -41,6 +41,7 @@ NODE_HEADERS = Path("/usr/include/node")
 MAX_DENIED = 20
 HINT = " To allow it"  # is about sessions: a build has its own list of hosts
 MAX_SHOWN_CHARS = 200
+MAX_REASON_CHARS = 1000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -72,15 +73,15 @@ async def build_layer(
     try:
         await run_in_thread(_make_place, store, place, request, downloads)
         with BuildLog(store.log_path(request.key), on_line) as log:
-            failure = await _run_steps(place / TREE, request, log)
-            if failure is not None:
-                return failure
+            failed = await _run_steps(place / TREE, request, log)
+            if isinstance(failed, BuildFailure):
+                return failed
             log.line("Sealing the layer")
             try:
                 sealed = await run_in_thread(_seal, place / TREE, request)
             except HutchError as error:
                 return BuildFailure(str(error), tuple(log.last), at_ms=wall_ms())
-            layer = _describe(request, sealed, time.monotonic() - began)
+            layer = _describe(request, sealed, failed, time.monotonic() - began)
             await run_in_thread(_publish, store, place, layer)
             return layer
     finally:
@@ -117,7 +118,9 @@ def build_variables(plan: EnvironmentPlan, path: str = PATH) -> dict[str, str]:
     }
 
 
-async def _run_steps(tree: Path, request: BuildRequest, log: BuildLog) -> BuildFailure | None:
+async def _run_steps(tree: Path, request: BuildRequest, log: BuildLog) -> BuildFailure | list[str]:
+    """Run the steps; returns the optional ones that failed, each with its reason."""
+    failed: list[str] = []
     denied: dict[str, str] = {}
 
     def note(attempt: EgressAttempt) -> None:
@@ -147,8 +150,11 @@ async def _run_steps(tree: Path, request: BuildRequest, log: BuildLog) -> BuildF
                 hosts = tuple(f"{host}: {why}" for host, why in denied.items())
                 return BuildFailure(reason, tuple(log.last), hosts, wall_ms())
             if reason:
-                log.line(f"{reason} The build goes on: this step is optional.")
-    return None
+                log.line("The build goes on: this step is optional.")
+                log.line(reason)
+            if reason and not step.manager:  # those of a package manager only fill caches
+                failed.append(reason[:MAX_REASON_CHARS])
+    return failed
 
 
 async def _run_step(jail: Jailed, step: SetupStep, deadline: float, log: BuildLog) -> str:
@@ -218,7 +224,7 @@ def _seal(tree: Path, request: BuildRequest) -> Sealed:
     return seal(tree, inputs, max_bytes=request.max_bytes, removed=[TEMPORARY], outputs=outputs)
 
 
-def _describe(request: BuildRequest, sealed: Sealed, duration_s: float) -> Layer:
+def _describe(request: BuildRequest, sealed: Sealed, failed: Sequence[str], duration_s: float) -> Layer:
     plan = request.plan
     return Layer(
         key=request.key,
@@ -234,6 +240,7 @@ def _describe(request: BuildRequest, sealed: Sealed, duration_s: float) -> Layer
         steps=tuple(step.command for step in plan.steps),
         inputs=tuple(file.path for file in request.inputs),
         dropped=tuple(sealed.dropped),
+        failed=tuple(failed),
         variables=dict(plan.session_variables),
         path=plan.path,
     )

@@ -53,14 +53,15 @@ class Layer:
     steps: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()  # optional commands, each with its reason
     variables: dict[str, str] = field(default_factory=dict)  # of sessions that use it
     path: tuple[str, ...] = ()  # directories that go before PATH there
 
     @classmethod
     def read(cls, directory: Path) -> Self:
         found = json.loads((directory / FILE).read_text())
-        for name in ("roots", "steps", "inputs", "dropped", "path"):
-            found[name] = tuple(found[name])
+        for name in ("roots", "steps", "inputs", "dropped", "failed", "path"):
+            found[name] = tuple(found.get(name, ()))
         return cls(**found)
 
     def write(self, directory: Path) -> None:
