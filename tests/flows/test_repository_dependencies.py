@@ -15,7 +15,6 @@ from hutch.environment.plan_builder import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments, Provided
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
-from hutch.jail.shell.shell_pipes import discard
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options

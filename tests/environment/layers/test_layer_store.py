@@ -1,5 +1,6 @@
 """Stored layers: found by prefix, removed by age and size, never while a workspace uses them."""
 
+import json
 import os
 import time
 from dataclasses import replace
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.environment.layers.layer_store import ON_DISK, BuildFailure, Layer, LayerStore, boot_id
+from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
+from hutch.environment.layers.layer_store import FILE, ON_DISK, BuildFailure, Layer, LayerStore, boot_id
 from hutch.system.file_lock import try_lock
+from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 from hutch.workspace.lifecycle.workspace_record import Record
 from tests.environment.layers.building import make_store
 
@@ -52,6 +54,24 @@ def test_a_layer_is_stored_whole(store: LayerStore) -> None:
     assert store.find(KEYS[0]) is None
     layer = add(store, KEYS[0])
     assert store.find(KEYS[0]) == layer
+
+
+def test_a_layer_of_a_newer_version_is_read(store: LayerStore) -> None:
+    layer = add(store, KEYS[0])
+    file = store.home.layer(KEYS[0]) / FILE
+    file.write_text(json.dumps({**json.loads(file.read_text()), "unknown": 1}))
+    assert store.find(KEYS[0]) == layer
+
+
+def test_a_damaged_layer_is_removed_unless_a_workspace_uses_it(store: LayerStore) -> None:
+    add(store, KEYS[0])
+    (store.home.layer(KEYS[0]) / FILE).write_text("{")
+    use(store, KEYS[0])
+    with pytest.raises(Unavailable, match="is damaged"):
+        store.find(KEYS[0])
+    discard(store.home.workspace("w"))
+    assert store.find(KEYS[0]) is None
+    assert not store.home.layer(KEYS[0]).exists()
 
 
 def test_a_layer_that_was_not_on_disk_when_the_machine_ended_is_dropped(store: LayerStore) -> None:

@@ -10,11 +10,11 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, field
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Self
 
-from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.jail.pid_stamped_names import is_left_over
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import try_lock
@@ -59,7 +59,8 @@ class Layer:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        found = json.loads((directory / FILE).read_text())
+        text = json.loads((directory / FILE).read_text())
+        found = {each.name: text[each.name] for each in fields(cls) if each.name in text}  # of any version
         for name in ("roots", "steps", "inputs", "dropped", "failed", "path"):
             found[name] = tuple(found.get(name, ()))
         return cls(**found)
@@ -129,6 +130,14 @@ class LayerStore:
         try:
             layer = Layer.read(directory)
         except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            if users := self._users(key):
+                raise Unavailable(
+                    f"The layer '{key[:12]}' is damaged: {directory / FILE} cannot be read. It is built again "
+                    f"when {', '.join(users)} no longer exist."
+                ) from None
+            discard(move_to_trash(directory))
             return None
         if not (directory / ON_DISK).exists() and layer.boot_id != boot_id():
             discard(move_to_trash(directory))  # the machine ended before all of it was on disk
