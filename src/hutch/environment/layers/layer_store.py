@@ -134,8 +134,8 @@ class LayerStore:
         except (ValueError, KeyError, TypeError):
             if users := self._users(key):
                 raise Unavailable(
-                    f"The layer '{key[:12]}' is damaged: {directory / FILE} cannot be read. It is built again "
-                    f"when {', '.join(users)} no longer exist."
+                    f"The layer '{key[:12]}' is damaged: {directory / FILE} cannot be read. "
+                    f"It is built again when {', '.join(users)} no longer exist."
                 ) from None
             discard(move_to_trash(directory))
             return None
