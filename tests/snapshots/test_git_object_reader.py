@@ -9,6 +9,7 @@ import pytest
 from hutch.domain.errors import Unavailable
 from hutch.snapshots.git_object_reader import (
     EMPTY_TREE,
+    MAX_CACHED_TREES,
     TREE,
     GitObjects,
     format_tree,
@@ -110,6 +111,22 @@ def test_objects_in_many_small_packs_and_a_large_one_are_found_until_they_are_de
     assert (one in objects, other in objects) == (False, True)
 
 
+def test_trees_that_were_read_before_stay_the_same(tmp_path: Path) -> None:
+    """More trees than are kept, and one that is too large to be kept."""
+    (tmp_path / "pack").mkdir()
+    blob = object_name("blob", b"x")
+    sizes = [*range(1, 2 * MAX_CACHED_TREES), 5000]
+    trees = [[(0o100644, b"file-%05d" % number, blob) for number in range(size)] for size in sizes]
+    writer = PackWriter(tmp_path)
+    names = [writer.add("tree", format_tree(tree)) for tree in trees]
+    writer.finish()
+    reader = GitObjects(tmp_path)
+    for _ in range(2):
+        assert [list(reader.tree(name)) for name in names] == trees
+        assert reader.changed_names(names[0], names[2]) == {b"file-00001", b"file-00002"}
+        assert reader.changed_names(names[3], names[3]) == set()
+
+
 def test_missing_objects_and_wrong_kinds_are_reported(repository: Path) -> None:
     objects = GitObjects(repository / ".git/objects")
     tree = bytes.fromhex(git("rev-parse", "HEAD^{tree}", cwd=repository))
@@ -118,7 +135,7 @@ def test_missing_objects_and_wrong_kinds_are_reported(repository: Path) -> None:
     with pytest.raises(Unavailable, match="is a tree, not a blob"):
         objects.read(tree, "blob")
     assert b"\1" * 20 not in objects
-    assert objects.tree(None) == objects.tree(EMPTY_TREE) == []
+    assert objects.tree(None) == objects.tree(EMPTY_TREE) == ()
 
 
 def test_a_pack_that_ends_too_early_is_named(repository: Path) -> None:

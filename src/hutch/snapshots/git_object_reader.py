@@ -26,6 +26,9 @@ SMALL_BYTES = 1 << 13  # of an index; some 250 objects
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 TREE, LINK, GITLINK = 0o040000, 0o120000, 0o160000
 MAX_SPLIT_BYTES = 1 << 19  # of a tree that is split in one call: a larger one would block other threads
+MAX_CACHED_BYTES = 1 << 16  # of a tree that is kept parsed: every save of a file reads its directory again
+MAX_CACHED_TREES = 16
+Entry = tuple[int, bytes, bytes]
 _ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 
 
@@ -44,6 +47,7 @@ class GitObjects:
         self.elsewhere = elsewhere or {}  # blobs that are stored as plain files
         self._directories = list(_with_borrowed(directory))
         self._packs = _Packs()
+        self._trees: dict[bytes, tuple[Entry, ...]] = {}  # those that were read last, unless they are large
 
     def read(self, name: bytes, kind: str) -> bytes:
         """The content of an object; raises if it is of another kind."""
@@ -61,19 +65,32 @@ class GitObjects:
             name in self.elsewhere or self._stored(name) is not None or any(path.exists() for path in loose)
         )
 
-    def tree(self, name: bytes | None) -> list[tuple[int, bytes, bytes]]:
+    def tree(self, name: bytes | None) -> Sequence[Entry]:
         """The entries of a tree: mode, name, object."""
-        return [] if name in (None, EMPTY_TREE) else parse_tree(self.read(name or b"", "tree"))
+        return self._tree(name) or ()
 
     def changed_names(self, old: bytes | None, new: bytes | None) -> set[bytes] | None:
         """The names of the entries that differ between two trees; None if they are too large to say."""
         if old == new:
             return set()
-        texts = [b"" if name in (None, EMPTY_TREE) else self.read(name or b"", "tree") for name in (old, new)]
-        if max(map(len, texts)) > MAX_SPLIT_BYTES:
-            return None
-        before, after = (set(split_tree(text)) for text in texts)
-        return {name for _, name, _ in before ^ after}
+        before = self._tree(old, max_bytes=MAX_SPLIT_BYTES)
+        after = self._tree(new, max_bytes=MAX_SPLIT_BYTES)
+        return None if before is None or after is None else {name for _, name, _ in set(before) ^ set(after)}
+
+    def _tree(self, name: bytes | None, *, max_bytes: int | None = None) -> tuple[Entry, ...] | None:
+        """The entries of a tree; None if it is larger than `max_bytes`."""
+        if name is None or name == EMPTY_TREE:
+            return ()
+        found = self._trees.get(name)
+        if found is None:
+            if len(data := self.read(name, "tree")) > (max_bytes or len(data)):
+                return None
+            found = tuple(parse_tree(data))
+            if len(data) <= MAX_CACHED_BYTES:
+                kept = self._trees if len(self._trees) < MAX_CACHED_TREES else {}
+                kept[name] = found
+                self._trees = kept  # in one step, since other threads read it
+        return found
 
     def chunks(self, name: bytes) -> Iterator[bytes]:
         """The content of a blob in chunks."""

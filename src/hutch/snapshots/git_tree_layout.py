@@ -173,7 +173,7 @@ def read_items(
             raw = prefixed if place == FILES else prefixed[1:]
             if only is not None and raw not in only:
                 continue
-            text = os.fsdecode(raw)
+            text = raw.decode("utf-8", "surrogateescape")  # as os.fsdecode, which takes three times as long
             if mode == TREE:
                 trees.setdefault(text, {})["files" if place == FILES else "beside"] = name
             elif mode == GITLINK:
