@@ -12,8 +12,8 @@ import pytest
 from hutch.agent.conversation import INTERRUPTED
 from hutch.domain.events import Entry, ModelReplied, RunEnded, ToolCalled, ToolReturned
 from hutch.flows.run_execution.agent_work_and_tests import resume_run
-from tests.agent.killed import REQUESTS, SESSION, TURNS
 from tests.agent.run_setups import entries, open_setup
+from tests.agent.self_killing_run import REQUESTS, SESSION, TURNS
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, run
 
@@ -26,7 +26,7 @@ async def kill_and_resume(home: Path, moment: str, number: int) -> bool:
     """One round; whether the process was killed before it was done."""
     home.mkdir(exist_ok=True)
     ended = run(
-        [sys.executable, "-m", "tests.agent.killed", str(home), moment, str(number)],
+        [sys.executable, "-m", "tests.agent.self_killing_run", str(home), moment, str(number)],
         env=PLAIN,
         cwd=ROOT,
         capture_output=True,

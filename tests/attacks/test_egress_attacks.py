@@ -18,7 +18,7 @@ import pytest
 
 from hutch.jail.egress import EgressLimits
 
-from ..jail.outside import HELLO, Proxy, certificate, listening, origin, proxy, resolving, trickle
+from ..jail.simulated_network import HELLO, Proxy, certificate, listening, origin, proxy, resolving, trickle
 from .waiting import TIMEOUT_S, until
 
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,7 @@ from tests.cli.visiting import running_server
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, make_repository
 from tests.forked import HUTCH, run
-from tests.saved import Saved, saved
+from tests.restored_directories import Saved, saved
 
 
 @pytest.fixture

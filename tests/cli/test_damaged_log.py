@@ -9,7 +9,7 @@ from hutch.cli import exit_codes
 from hutch.cli.screens.app import SessionsApp
 from tests.cli.test_screen import choose, driven, see
 from tests.cli.visiting import ServerHome, new_server_home
-from tests.store.sql import sql
+from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 DONE = {"text": "Done.", "times": 100}

@@ -23,7 +23,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.event_log import open_log
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
-from tests.store.sql import sql
+from tests.store.direct_sql import sql
 
 
 def hutch(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

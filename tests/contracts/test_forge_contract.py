@@ -27,7 +27,7 @@ from hutch.forge.plain_git_forge import PlainGit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.snapshots.git_storage import Snapshot
 from hutch.workspace.workspace import Workspace
-from tests.flows.delivering import PROPOSAL, Delivering, bare, branches, push, tip
+from tests.flows.delivery_fixtures import PROPOSAL, Delivering, bare, branches, push, tip
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import git, serving
 

@@ -25,7 +25,7 @@ from hutch.llm.interface import (
 )
 from hutch.llm.reply_builder import Reply, ReplyBuilder
 from hutch.llm.reply_limits import MAX_REPLY_CHARS
-from tests.contracts.model_speakers import SPEAKERS, Calls, Refuse, Say, Speaker
+from tests.contracts.model_reply_formats import SPEAKERS, Calls, Refuse, Say, Speaker
 from tests.deadline import DEADLINE_S
 from tests.llm.dialects import GO
 

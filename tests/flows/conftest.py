@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.delivering import Delivering
+from tests.flows.delivery_fixtures import Delivering
 
 
 @pytest.fixture

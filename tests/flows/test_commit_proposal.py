@@ -12,7 +12,7 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
 from hutch.flows.delivery.commit_proposal import propose
 from hutch.forge.branch_push import MAX_NAMES
 from hutch.workspace.admission.repository_jail import open_repository_jail
-from tests.flows.delivering import ADA, FILES, MORE, PROPOSAL, Delivering, bare, branches, made, tip
+from tests.flows.delivery_fixtures import ADA, FILES, MORE, PROPOSAL, Delivering, bare, branches, made, tip
 from tests.forge.repositories import git, make_repository, serving
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from hutch.domain.events import ChangeProposed, Event, RanTests
 from hutch.flows.delivery.delivery_steps import Append, deliver
 from hutch.flows.pull_request_text import describe_tests
 from hutch.store.proposed_changes import Changes
-from tests.flows.delivering import PROPOSAL, Delivering, bare, branches
+from tests.flows.delivery_fixtures import PROPOSAL, Delivering, bare, branches
 
 pytestmark = pytest.mark.anyio
 

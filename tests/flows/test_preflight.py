@@ -15,7 +15,7 @@ from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.store.vault import Vault
 from hutch.workspace.workspace import Workspace
 from tests.deadline import DEADLINE_S
-from tests.flows.delivering import Delivering, bare, branches
+from tests.flows.delivery_fixtures import Delivering, bare, branches
 from tests.forge.repositories import git, serving
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from hutch.domain.events import FileChanged
 from hutch.flows.recorded_change_content import read_content, read_diff
 from hutch.sessions import requests
 from tests.sessions.hosting import call, serving
-from tests.sessions.undo_stage import IGNORING, Stage
+from tests.sessions.undo_setup import IGNORING, Stage
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from hutch.flows.delivery.secret_search import (
 )
 from hutch.snapshots.git_storage import Snapshot
 from hutch.workspace.workspace import Workspace
-from tests.flows.delivering import Delivering, bare, push
+from tests.flows.delivery_fixtures import Delivering, bare, push
 
 pytestmark = pytest.mark.anyio
 

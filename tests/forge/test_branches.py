@@ -12,7 +12,7 @@ from hutch.forge.branch_push import Branches, LocalBranches, RemoteBranches
 from hutch.forge.interface import Commits
 from hutch.forge.repo_url import parse_repo_url
 from hutch.workspace.workspace import Workspace
-from tests.flows.delivering import Delivering, bare, tip
+from tests.flows.delivery_fixtures import Delivering, bare, tip
 from tests.forge.repositories import git, serving
 
 pytestmark = pytest.mark.anyio

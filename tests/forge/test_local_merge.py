@@ -8,7 +8,7 @@ import pytest
 
 from hutch.domain.errors import Conflict, MergeConflict, NotFound
 from hutch.forge.interface import MergeResult, Strategy
-from tests.flows.delivering import ADA, FILES, MORE, Delivering, bare, branches, made, push, tip
+from tests.flows.delivery_fixtures import ADA, FILES, MORE, Delivering, bare, branches, made, push, tip
 from tests.forge.repositories import git, make_repository
 
 pytestmark = pytest.mark.anyio

@@ -31,7 +31,7 @@ from hutch.sessions.interface import Delta
 from hutch.store.record_verifier import verify_record
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
-from tests.gateway import graphs
+from tests.gateway import graphql_helpers
 from tests.gateway.api import V1, Api, cassette, eventually
 from tests.gateway.streaming import next_frame, socket, sse
 from tests.gateway.test_mcp_mount import client
@@ -148,13 +148,14 @@ async def by_socket(api: Api, id: str, after: int) -> str:
 
 
 async def by_graphql(api: Api, id: str, after: int) -> str:
-    return (await api.post(graphs.URL, json={"query": PAGE, "variables": {"id": id, "after": after}})).text
+    query = {"query": PAGE, "variables": {"id": id, "after": after}}
+    return (await api.post(graphql_helpers.URL, json=query)).text
 
 
 async def by_subscription(api: Api, id: str, after: int) -> str:
     try:
-        async with graphs.socket(api) as opened:
-            await graphs.subscribe(opened, EVENTS, "1", {"id": id, "after": after})
+        async with graphql_helpers.socket(api) as opened:
+            await graphql_helpers.subscribe(opened, EVENTS, "1", {"id": id, "after": after})
             return await _until_last(opened, "error")
     except Exception as refusal:  # noqa: BLE001
         return repr(refusal)
@@ -186,7 +187,7 @@ async def by_search(api: Api, id: str, after: int) -> str:
 
 async def by_graphql_search(api: Api, id: str, after: int) -> str:
     query = {"query": SEARCH, "variables": {"id": id, "text": ""}}
-    return (await api.post(graphs.URL, json=query)).text
+    return (await api.post(graphql_helpers.URL, json=query)).text
 
 
 async def by_json_lines(api: Api, id: str, after: int) -> str:
@@ -311,7 +312,7 @@ async def test_a_search_reveals_nothing_of_a_private_entry(scene: Scene) -> None
             ]
             assert private == absent == {"items": [], "next": None}, (name, more)
         asked = {"query": SEARCH, "variables": {"id": scene.session_id, "text": OWNERS}}
-        found = (await api.post(graphs.URL, json=asked)).json()
+        found = (await api.post(graphql_helpers.URL, json=asked)).json()
         assert found["data"]["session"]["searchEvents"] == {"items": [], "next": None}
 
 
@@ -348,9 +349,13 @@ async def test_entries_written_during_a_stream_are_withheld_too(api: Api) -> Non
     await share(ada, session_id, "a-live-candidate", "candidate")
     person = (await bob.get(f"{V1}/me")).json()["user"]["id"]
     path = f"/sessions/{session_id}/events/socket"
-    async with sse(bob, session_id) as by_sse, socket(bob, path) as by_ws, graphs.socket(bob) as by_graph:
-        await graphs.subscribe(by_graph, EVENTS, "1", {"id": session_id})
-        await asyncio.gather(by_sse.next(), next_frame(by_ws), graphs.receive(by_graph))
+    async with (
+        sse(bob, session_id) as by_sse,
+        socket(bob, path) as by_ws,
+        graphql_helpers.socket(bob) as by_graph,
+    ):
+        await graphql_helpers.subscribe(by_graph, EVENTS, "1", {"id": session_id})
+        await asyncio.gather(by_sse.next(), next_frame(by_ws), graphql_helpers.receive(by_graph))
         deltas = [
             Delta("run_x", 1, "text", word, audience=to)
             for word, to in ((OWNERS, OWNER_SIDE), (PUBLIC, None))

@@ -16,7 +16,7 @@ from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.store.proposed_changes import changes
 from hutch.store.run_queue import add_run
 from tests.gateway.api import V1, Api, eventually
-from tests.gateway.graphs import URL, ask, data, refusal
+from tests.gateway.graphql_helpers import URL, ask, data, refusal
 
 pytestmark = pytest.mark.anyio
 GONE = "ses_01jd2m4c9k7w6t0q8n5x3vbaeh"

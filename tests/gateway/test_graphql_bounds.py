@@ -15,7 +15,7 @@ from hutch.gateway.graphql.query_cost import (
     weigh,
 )
 from tests.gateway.api import Api
-from tests.gateway.graphs import URL, data, refusal
+from tests.gateway.graphql_helpers import URL, data, refusal
 
 
 def weight(query: str, **variables: object) -> Weight:

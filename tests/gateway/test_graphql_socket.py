@@ -14,7 +14,7 @@ from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.graphql.session_list_watch import watch_of
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.graphs import receive, say, socket, subscribe
+from tests.gateway.graphql_helpers import receive, say, socket, subscribe
 
 pytestmark = pytest.mark.anyio
 EVENTS = """subscription ($id: ID!, $after: BigInt! = 0) { events(sessionId: $id, after: $after) {

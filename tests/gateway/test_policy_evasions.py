@@ -10,7 +10,7 @@ import pytest
 
 from hutch.flows.user_accounts import Accounts
 from tests.gateway.api import V1, Api, cassette, eventually, serving
-from tests.gateway.graphs import refusal
+from tests.gateway.graphql_helpers import refusal
 from tests.gateway.streaming import socket
 from tests.gateway.test_document_websocket import Editor, editing
 from tests.gateway.test_mcp_mount import client, refused, text_of

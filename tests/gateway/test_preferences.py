@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hutch.flows.user_accounts import Accounts
-from tests.contracts.model_speakers import Say, chat
+from tests.contracts.model_reply_formats import Say, chat
 from tests.gateway.api import V1, Api, serving
 from tests.llm.wire import Act, Wire, playing
 

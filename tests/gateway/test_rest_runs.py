@@ -11,7 +11,7 @@ from hutch.store.users import Users
 from tests.forge.repositories import git
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.sessions.hosting import BUG, call, cassette, repository
-from tests.store.sql import sql
+from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 

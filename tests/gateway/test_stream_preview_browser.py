@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import BrowserContext
 
 from tests.gateway.api import V1, Api, serving
-from tests.gateway.browsing import chromium
+from tests.gateway.headless_browser import chromium
 from tests.gateway.test_stream_preview import PORT, Browser, browser, served
 
 pytestmark = pytest.mark.anyio

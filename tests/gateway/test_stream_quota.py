@@ -7,7 +7,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from hutch.gateway.stream.stream_quota import stream_quota_of
-from tests.gateway import graphs
+from tests.gateway import graphql_helpers
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import socket, sse
 
@@ -41,9 +41,9 @@ async def test_streams_of_every_kind_count(tmp_path: Path) -> None:
             first = await stack.enter_async_context(sse(api, session_id))
             assert await first.next()
             await stack.enter_async_context(socket(api, f"{path}/events/socket"))
-            subscribed = await stack.enter_async_context(graphs.socket(api))
-            await graphs.subscribe(subscribed, EVENTS, "1", {"id": session_id})
-            assert (await graphs.receive(subscribed))["type"] == "next"
+            subscribed = await stack.enter_async_context(graphql_helpers.socket(api))
+            await graphql_helpers.subscribe(subscribed, EVENTS, "1", {"id": session_id})
+            assert (await graphql_helpers.receive(subscribed))["type"] == "next"
             await refused(api, f"{url}/stream")
             code = await api.post("/api/code", json={"repoUrl": str(tmp_path), "prompt": "Mend it."})
             assert code.status_code == 429
@@ -63,12 +63,12 @@ async def test_streams_of_every_kind_count(tmp_path: Path) -> None:
 async def test_a_subscription_that_is_over_releases_its_slot(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"streams_per_user": 2}) as api:
         session_id = await api.ready_session()
-        async with graphs.socket(api) as subscribed:
+        async with graphql_helpers.socket(api) as subscribed:
             for number in range(5):
-                await graphs.subscribe(subscribed, EVENTS, str(number), {"id": session_id})
-                while (await graphs.receive(subscribed)).get("type") != "next":
+                await graphql_helpers.subscribe(subscribed, EVENTS, str(number), {"id": session_id})
+                while (await graphql_helpers.receive(subscribed)).get("type") != "next":
                     continue
-                await graphs.say(subscribed, id=str(number), type="complete")
+                await graphql_helpers.say(subscribed, id=str(number), type="complete")
                 await none_open(api)
 
 

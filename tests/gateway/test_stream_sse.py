@@ -13,7 +13,7 @@ from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.stream.open_streams import Streams, streams_of
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import sse
-from tests.store.sql import sql
+from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 

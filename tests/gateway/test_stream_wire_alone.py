@@ -14,7 +14,7 @@ import uvicorn
 from hutch.gateway.stream.uvicorn_protocols import options
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import serving
-from tests.gateway.browsing import certificate
+from tests.gateway.headless_browser import certificate
 from tests.gateway.test_stream_wire import frame
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from hutch.flows.forge_triggers import TriggerOptions
 from hutch.store.schema import deliveries
 from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.hooks import SECRET, URL, commented, deliver, labeled, signature
+from tests.gateway.webhook_sender import SECRET, URL, commented, deliver, labeled, signature
 from tests.stories.github import FINISH, FIX, Story, story
 
 pytestmark = pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""Rooms stand on floors, and imports point strictly down."""
+"""Packages are layered, and imports point strictly down."""
 
 import ast
 from collections.abc import Iterator
@@ -67,16 +67,16 @@ def test_no_exception_has_outlived_its_import(modules: dict[str, ast.Module]) ->
     assert set(EXCEPTIONS) - used == set()
 
 
-def test_every_room_has_a_floor(modules: dict[str, ast.Module]) -> None:
-    assert {_room(name) for name in modules} <= set(MAY_IMPORT)
+def test_every_package_has_a_layer(modules: dict[str, ast.Module]) -> None:
+    assert {_package(name) for name in modules} <= set(MAY_IMPORT)
 
 
 def _is_allowed(importer: str, imported: str) -> bool:
-    here, there = _room(importer), _room(imported)
+    here, there = _package(importer), _package(imported)
     return there in {here, "", *MAY_IMPORT.get(here, ())} or (importer, imported) in EXCEPTIONS
 
 
-def _room(module: str) -> str:
+def _package(module: str) -> str:
     return [*module.split("."), ""][1]
 
 

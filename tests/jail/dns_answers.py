@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 
 from hutch.jail.egress import EgressAttempt, serve_egress
-from tests.jail.outside import Proxy, listening, origin
+from tests.jail.simulated_network import Proxy, listening, origin
 
 A, CNAME, AAAA = 1, 5, 28
 PUBLIC, INSIDE = "127.0.0.2", "127.0.0.1"  # the first is exempt, and stands for any public address

@@ -151,11 +151,11 @@ def test_a_jail_has_the_share_of_an_ordinary_program_and_a_server_has_more(tmp_p
 def test_a_preferred_process_can_be_moved_back(tmp_path: Path) -> None:
     """In the groups of this machine, where there are any."""
     program = (
-        "from hutch.jail.limits import enforcement\n"
+        "from hutch.jail.limits import limit_enforcement\n"
         "from pathlib import Path\n"
         "def where(): return Path('/proc/self/cgroup').read_text()\n"
-        "home, before = enforcement._parent_groups(), where()\n"
-        "with enforcement.preferring_self(): inside = where()\n"
+        "home, before = limit_enforcement._parent_groups(), where()\n"
+        "with limit_enforcement.preferring_self(): inside = where()\n"
         "known = home is not None and 'cpu' in home.directories\n"
         "print(known, before != inside, home and home.version == 2 or where() == before)\n"
     )

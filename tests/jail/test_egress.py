@@ -38,7 +38,7 @@ from hutch.jail.egress.proxy_target import Target, forwarded_headers, parse_targ
 from hutch.jail.egress.tls_server_name import Incomplete, server_name
 from tests.node import npm
 
-from .outside import (
+from .simulated_network import (
     Proxy,
     certificate,
     files,

@@ -28,7 +28,7 @@ from hutch.jail.policy import Policy
 from hutch.jail.shared_terminal import open_terminal
 from tests.node import node_home, npm
 
-from .outside import files, origin, resolving
+from .simulated_network import files, origin, resolving
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from hutch.llm.recording_model import RecordingModel, as_scripted
 from hutch.llm.reply_builder import Reply
 from hutch.llm.scripted import ScriptedModel
 from tests.llm.dialects import DIALECTS, Dialect, as_message
-from tests.llm.scripts import pieces, reply, scripted
+from tests.llm.scripted_models import pieces, reply, scripted
 from tests.llm.wire import Act, playing
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unav
 from hutch.llm.interface import Again, Finish, FromUser, Request
 from hutch.llm.reply_builder import ReplyBuilder
 from hutch.llm.retry import RetryingModel, RetryPolicy
-from tests.llm.scripts import QUICK, pieces, scripted
+from tests.llm.scripted_models import QUICK, pieces, scripted
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from hutch.llm.retry import RetryingModel
 from tests.deadline import DEADLINE_S
 from tests.llm import dialects
 from tests.llm.dialects import as_message
-from tests.llm.scripts import pieces, reply, scripted
+from tests.llm.scripted_models import pieces, reply, scripted
 
 pytestmark = pytest.mark.anyio
 

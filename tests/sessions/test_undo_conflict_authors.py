@@ -13,7 +13,7 @@ from hutch.sessions import requests
 from hutch.sessions.changes_to_undo import find_last_run
 from hutch.sessions.undo_conflict_authors import later_changes
 from tests.sessions.hosting import call, serving
-from tests.sessions.undo_stage import Stage
+from tests.sessions.undo_setup import Stage
 
 pytestmark = pytest.mark.anyio
 

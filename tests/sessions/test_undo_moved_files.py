@@ -13,7 +13,7 @@ from hutch.sessions import requests
 from hutch.sessions.changes_of_one_step import find_step
 from tests.sessions.hosting import serving
 from tests.sessions.test_undo_target_versions import Place, changed
-from tests.sessions.undo_stage import Stage
+from tests.sessions.undo_setup import Stage
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.restore import fill_from_snapshot, restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.examples import examples
-from tests.snapshots.layers import coarse, layered
+from tests.snapshots.mounted_overlay import coarse, layered
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes
 
 

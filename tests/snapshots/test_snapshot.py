@@ -18,7 +18,7 @@ from hutch.snapshots.git_tree_layout import Leaf, OmittedEntry
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.examples import examples
-from tests.snapshots.layers import coarse
+from tests.snapshots.mounted_overlay import coarse
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes, write_tree
 from tests.workspace.full_disk import files_no_longer_than
 

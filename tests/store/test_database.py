@@ -25,7 +25,7 @@ from hutch.store.process_lock import hold_process_lock
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked, run
 
-from .sql import sql
+from .direct_sql import sql
 
 
 @contextmanager

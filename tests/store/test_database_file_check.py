@@ -17,7 +17,7 @@ from hutch.domain.ids import new_session_id
 from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log import SqlLog, open_log
 
-from .sql import sql
+from .direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 OPENED = SessionOpened(purpose="test")

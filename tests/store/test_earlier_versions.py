@@ -35,7 +35,7 @@ from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
 
-from .sql import sql
+from .direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 DUMP = Path(__file__).with_name("revision_0015.sql")

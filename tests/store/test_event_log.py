@@ -30,7 +30,7 @@ from hutch.store.signed_statements import Signer
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked
 
-from .sql import sql
+from .direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from hutch.store.idempotency_keys import (
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import add_session
 from hutch.system.steady_clock import wall_ms
-from tests.store.sql import sql
+from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 REQUEST = RequestKey("usr_1", "key", "hash")

@@ -10,7 +10,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.event_log import SqlLog
 from hutch.store.log_reader import PAGE_BYTES
 
-from .sql import sql
+from .direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 

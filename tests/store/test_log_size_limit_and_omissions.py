@@ -20,7 +20,7 @@ from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_verifier import verify_record
 from hutch.store.record_zip_writer import write_record
-from tests.store.sql import sql
+from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 LIMIT = 100_000

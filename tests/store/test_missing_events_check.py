@@ -17,7 +17,7 @@ from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
 from tests.deadline import DEADLINE_S
 
-from .sql import sql
+from .direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from hutch.store.record_format import FILES, InvalidRecord
 from hutch.store.record_verifier import Report, verify_record
 from hutch.store.record_zip_format import BLOCK_BYTES, ZipMember, directory, header, open_archive
 
-from .sealed import deflated, laid_out, pack, sealed, unpack
+from .handmade_records import deflated, laid_out, pack, sealed, unpack
 
 MIB = 1024 * 1024
 

@@ -21,7 +21,7 @@ from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signed_statements import Statement
 from tests.examples import examples
 
-from .sealed import (
+from .handmade_records import (
     FOREIGN_SIGNER,
     OTHER_SESSION,
     SESSION,

@@ -17,7 +17,18 @@ from hutch.store.record_format import FILES, README
 from hutch.store.record_verifier import verify_record
 from hutch.store.record_zip_writer import write_record
 
-from .sealed import FOREIGN_SIGNER, OTHER_SESSION, SESSION, SIGNER, chain, sealed, sign, story, stream, unpack
+from .handmade_records import (
+    FOREIGN_SIGNER,
+    OTHER_SESSION,
+    SESSION,
+    SIGNER,
+    chain,
+    sealed,
+    sign,
+    story,
+    stream,
+    unpack,
+)
 
 KEYS = {SIGNER.fingerprint: SIGNER.public_key}
 

@@ -17,7 +17,7 @@ from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import make_repository
 from tests.forked import Forked
 from tests.gateway.api import Api, serving
-from tests.saved import saved
+from tests.restored_directories import saved
 from tests.schema import place_database
 from tests.sessions.hosting import call, cassette
 

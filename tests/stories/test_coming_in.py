@@ -11,7 +11,7 @@ from playwright.async_api import Page
 
 from tests.cli.upping import TIMEOUT_S, Home
 from tests.forked import HUTCH, run
-from tests.gateway.browsing import chromium
+from tests.gateway.headless_browser import chromium
 from tests.gateway.oidc_provider import CLIENT, SECRET, identity_provider
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from hutch.llm.scripted import OFFLINE
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git
 from tests.gateway.api import V1, Api, eventually
-from tests.gateway.hooks import SECRET, assigned, commented, deliver, labeled, on_a_line, reviewed
+from tests.gateway.webhook_sender import SECRET, assigned, commented, deliver, labeled, on_a_line, reviewed
 from tests.sessions.hosting import call
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, TOKEN, Story, story
 

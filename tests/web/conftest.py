@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.cli.upping import TIMEOUT_S, Home, Up
-from tests.gateway.browsing import chromium
+from tests.gateway.headless_browser import chromium
 
 expect.set_options(timeout=60_000)  # a page that fails is not worth more
 WIDE = {"width": 1280, "height": 800}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.workspace.forks import Forks
+from tests.workspace.fork_process import Forks
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from hutch.edit.file_operations import Delete, FileChange, Move, Operation, Writ
 from hutch.workspace.files.change_planning import MAX_FILE_BYTES
 from hutch.workspace.files.files import Files
 from tests.examples import examples
-from tests.workspace.changing import close, everything, make_place, opened, sha
+from tests.workspace.file_change_helpers import close, everything, make_place, opened, sha
 
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"
 

@@ -16,7 +16,7 @@ import pytest
 
 from hutch.domain.errors import Conflict, HutchError
 from hutch.workspace.files.file_change_syscalls import Syscalls
-from tests.workspace.changing import close, everything, make_place, opened, sha
+from tests.workspace.file_change_helpers import close, everything, make_place, opened, sha
 
 ROUNDS = [500, pytest.param(5000, marks=pytest.mark.soak)]
 

@@ -11,7 +11,7 @@ import pytest
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.change_watcher import ChangeWatcher
 from tests.deadline import DEADLINE_S
-from tests.workspace.changing import make_place
+from tests.workspace.file_change_helpers import make_place
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hutch.edit.file_operations import FileChange, Write
 from hutch.workspace.files.directory_listing import Entry
 from hutch.workspace.files.files import MAX_LISTED_CHANGES, Files, PathStatus
 from tests.ordinary import pytest_as
-from tests.workspace.changing import WHEN_NS, close, everything, make_place, opened, sha
+from tests.workspace.file_change_helpers import WHEN_NS, close, everything, make_place, opened, sha
 
 ROOT = Path(__file__).parents[2]
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"

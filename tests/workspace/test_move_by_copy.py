@@ -14,7 +14,7 @@ from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.file_change_syscalls import Syscalls
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.move_by_copy import copy_subtree, restore_missing, signature
-from tests.workspace.changing import (
+from tests.workspace.file_change_helpers import (
     WHEN_NS,
     Failing,
     close,
@@ -25,7 +25,7 @@ from tests.workspace.changing import (
     opened,
     sha,
 )
-from tests.workspace.forks import in_child
+from tests.workspace.fork_process import in_child
 
 ROOT = Path(__file__).parents[2]
 LOWER = {"src/a": b"a\n", "src/deep/b": b"b\n", "src/deep/er/c": b"c\n", "file": b"file\n", "other/d": b"d\n"}

@@ -24,7 +24,7 @@ from hutch.workspace.files.partial_read import (
     slice_lines,
 )
 from tests.examples import examples
-from tests.workspace.changing import sha
+from tests.workspace.file_change_helpers import sha
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from hutch.environment.layers.layer_store import BuildFailure, LayerStore
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from tests.deadline import DEADLINE_S
-from tests.environment.layers.building import build, built, make_request, make_store
+from tests.environment.layers.layer_builds import build, built, make_request, make_store
 from tests.environment.layers.registries import ADDRESS, add_npm_package, add_wheel, serving
 from tests.node import node_home, node_path, npm
 

@@ -13,7 +13,7 @@ from hutch.environment.layers.layer_store import FILE, ON_DISK, BuildFailure, La
 from hutch.system.file_lock import try_lock
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 from hutch.workspace.lifecycle.workspace_record import Record
-from tests.environment.layers.building import make_store
+from tests.environment.layers.layer_builds import make_store
 
 DAY_S = 86_400
 KEYS = ("a" * 64, "b" * 64, "abcd" + "c" * 60)

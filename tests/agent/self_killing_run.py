@@ -1,4 +1,4 @@
-"""A run that kills its own process at one moment. Usage: killed.py DIRECTORY MOMENT NUMBER
+"""A run that kills its own process at one moment. Usage: self_killing_run.py DIRECTORY MOMENT NUMBER
 
 Moments: `stream` (the model is speaking), `append` (before events are written), `written` (after),
 `tool` (a command is running in the jail), `any` (NUMBER milliseconds after the start).

@@ -1,4 +1,4 @@
-"""Only `store/` knows SQL, SQLAlchemy and the tables; the other rooms call its functions."""
+"""Only `store/` knows SQL, SQLAlchemy and the tables; the other packages call its functions."""
 
 import ast
 from collections.abc import Iterator

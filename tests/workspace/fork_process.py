@@ -22,7 +22,7 @@ class Forks:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.workspace.forks"],
+            [sys.executable, "-m", "tests.workspace.fork_process"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
