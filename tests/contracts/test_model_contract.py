@@ -1,6 +1,6 @@
 """The promises of a `Model`: every provider over its own wire protocol, the scripted model, and a recording.
 
-The servers are real sockets of this machine that speak as the providers do; see `model_speakers`.
+The servers are real sockets of this machine that speak as the providers do; see `model_reply_formats`.
 """
 
 import asyncio
