@@ -2,9 +2,10 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 import pytest
 
@@ -142,3 +143,12 @@ def test_an_instance_can_be_copied_and_pickled() -> None:
 def test_a_class_without_slots_is_refused() -> None:
     with pytest.raises(TypeError, match="slots"):
         lazy_dataclass.dataclass(frozen=True)
+
+
+def test_the_signature_and_its_types_are_known_before_the_first_instance() -> None:
+    Theirs, Ours = make_shelf(dataclasses.dataclass), make_shelf(lazy_dataclass.dataclass)
+    parameters = [list(inspect.signature(each).parameters) for each in (Theirs, Ours)]
+    assert parameters[0] == parameters[1] == ["name", "books"]
+    assert get_type_hints(Ours.__init__) == get_type_hints(Theirs.__init__)
+    Ours("oak")
+    assert get_type_hints(Ours.__init__) == get_type_hints(Theirs.__init__)

@@ -6,6 +6,7 @@ processes create instances of few of them. Here the methods other than `__init__
 
 import dataclasses
 from collections.abc import Callable
+from inspect import Signature, signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ def _lazy_dataclass(*, frozen: bool = False, slots: bool, kw_only: bool = False,
             methods |= {"__eq__": _equality(key), "__hash__": _hash(key) if frozen else None}
         if frozen:
             methods |= FROZEN
+        if "__init__" not in own:
+            methods["__signature__"] = _LazySignature()
         for name, method in methods.items():
             if name not in own:
                 setattr(made, name, method)
@@ -53,7 +56,21 @@ def _first_init(cls: type, *, frozen: bool) -> Method:
         setattr(cls, "__init__", init)  # noqa: B010 - mypy forbids to assign it
         init(self, *args, **kwargs)
 
+    __init__.__annotations__ = _annotations(cls)
     return __init__
+
+
+def _annotations(cls: type) -> dict[str, Any]:
+    return {field.name: field.type for field in dataclasses.fields(cls) if field.init} | {"return": None}
+
+
+class _LazySignature:
+    """The signature of a class for `inspect`: that of its compiled `__init__`, without `self`."""
+
+    def __get__(self, instance: object, cls: type) -> Signature:
+        frozen = cls.__setattr__ is _refuse_set
+        whole = signature(_compile_init(cls, frozen=frozen))
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
 def _compile_init(cls: type, *, frozen: bool) -> Method:
@@ -82,6 +99,7 @@ def _compile_init(cls: type, *, frozen: bool) -> Method:
     exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body), names)
     init: Method = names["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
+    init.__annotations__ = _annotations(cls)
     return init
 
 
