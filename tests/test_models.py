@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.installation_secrets import redactor
 from hutch.app.models import access, models_of, user_keys
+from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import RetryPolicy

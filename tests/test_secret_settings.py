@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app import installation_secrets, models
+from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.agent_tools_on_user_directory import find_mcp_token
 from hutch.app.forge_triggers import webhook_secret
 from hutch.app.forges import tokens_of
@@ -95,15 +95,17 @@ def test_all_uses_of_secrets_read_the_source(tmp_path: Path) -> None:
     assert (keys["anthropic_api_key"], keys["openai_api_key"]) == (VALUE, "also-of-the-vault")
     assert find_mcp_token(loaded) == VALUE
     assert webhook_secret(loaded) == VALUE
-    assert installation_secrets.secrets_of(loaded, {"oidc_client_secret"}) == {"oidc_client_secret": VALUE}
+    assert vault_secrets_and_redactor.secrets_of(loaded, {"oidc_client_secret"}) == {
+        "oidc_client_secret": VALUE
+    }
     token = tokens_of(loaded).find_token(parse_repo_url("https://github.com/a/b"), "")
     assert token is not None and asyncio.run(token()) == VALUE
-    assert installation_secrets.redactor(loaded, {}).redact(f"x {VALUE}") == "x [redacted:secret]"
+    assert vault_secrets_and_redactor.redactor(loaded, {}).redact(f"x {VALUE}") == "x [redacted:secret]"
 
 
 def test_a_key_that_cannot_be_read_is_an_error_where_it_is_needed(tmp_path: Path) -> None:
     loaded = loading(tmp_path, '[secrets]\nopenai_api_key = "file:/none/such"\n')
-    installation_secrets.redactor(loaded, {})  # starts all the same
+    vault_secrets_and_redactor.redactor(loaded, {})  # starts all the same
     models.models_of(loaded).check("ollama:qwen3")
     with pytest.raises(Unavailable, match="openai_api_key comes from a file that cannot be read"):
         models.models_of(loaded).check("openai:gpt-5")

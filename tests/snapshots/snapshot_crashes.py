@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hutch.forge.host_git import Git
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import collect
 from hutch.snapshots.git_tree_layout import Branch, Leaf, read_items
 from hutch.snapshots.restore import restore

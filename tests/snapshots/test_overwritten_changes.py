@@ -11,7 +11,7 @@ from hutch.edit.file_operations import Announcement, FileChange, WrittenFile
 from hutch.forge.host_git import Git
 from hutch.snapshots.base_index import index_base
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import collect
 from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.git_tree_layout import FILES, Leaf, OmittedEntry

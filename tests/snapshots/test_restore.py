@@ -11,7 +11,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.restore import RestoreResult, RestoreRound, restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import describe, discard

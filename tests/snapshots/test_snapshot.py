@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.git_tree_layout import Leaf, OmittedEntry
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots

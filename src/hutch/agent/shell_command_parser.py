@@ -16,8 +16,8 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from hutch.agent import ambiguous_shell_syntax
-from hutch.agent.ambiguous_shell_syntax import RUN_VARIABLE, Words
+from hutch.agent import shell_words_and_ambiguities
+from hutch.agent.shell_words_and_ambiguities import RUN_VARIABLE, Words
 from hutch.agent.wrapper_programs import (
     GIT,
     GIT_COMMANDS,
@@ -82,11 +82,11 @@ class _Reader:
             tree = syntax_tree(BASH, text)
         except ParseFailed:
             return UNKNOWN
-        found = _together(_unwrap(words, self) for words in ambiguous_shell_syntax.commands(tree))
+        found = _together(_unwrap(words, self) for words in shell_words_and_ambiguities.commands(tree))
         return replace(
             found,
-            clear=found.clear and not ambiguous_shell_syntax.misread(text, tree),
-            plain=found.plain and ambiguous_shell_syntax.plain(tree),
+            clear=found.clear and not shell_words_and_ambiguities.misread(text, tree),
+            plain=found.plain and shell_words_and_ambiguities.plain(tree),
         )
 
 

@@ -16,8 +16,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Literal, get_args
 
-from hutch.agent.ambiguous_shell_syntax import Words
 from hutch.agent.shell_command_parser import Parsed, parse
+from hutch.agent.shell_words_and_ambiguities import Words
 from hutch.domain.errors import BadRequest
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files_hidden_from_search import HiddenFiles

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from getopt import GetoptError, getopt
 from itertools import chain
 
-from hutch.agent.ambiguous_shell_syntax import Words
+from hutch.agent.shell_words_and_ambiguities import Words
 
 MAX_SUFFIXES = 50
 UNKNOWN_WORD = "\0"  # no word of a command holds it

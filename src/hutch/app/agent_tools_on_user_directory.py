@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from hutch.app import event_log, installation_secrets, jails
+from hutch.app import event_log, jails, vault_secrets_and_redactor
 from hutch.app.allowed_repositories import check_directory
 from hutch.app.owner_policies import policies_of
 from hutch.app.test_suite_options import suite_options
@@ -21,7 +21,7 @@ TOKEN = "mcp_token"  # the name of a secret
 
 def find_mcp_token(loaded: LoadedSettings) -> str | None:
     """The token that HTTP clients must send, if one is set."""
-    return installation_secrets.secrets_of(loaded, {TOKEN}).get(TOKEN)
+    return vault_secrets_and_redactor.secrets_of(loaded, {TOKEN}).get(TOKEN)
 
 
 def directory_tools(
@@ -46,7 +46,7 @@ def directory_tools(
         open_log=lambda: event_log.event_log(loaded.paths, log_bytes=settings.sessions.log_bytes),
         policy=jails.jail_policy(settings, network=network),
         open_jail=open_jail,
-        redactor=installation_secrets.redactor(loaded),
+        redactor=vault_secrets_and_redactor.redactor(loaded),
         policies_of=partial(policies_of, loaded),
         ignore=settings.ignore,
         allowed_commands=settings.jail.allowed_commands,

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hutch.app import installation_secrets
+from hutch.app import vault_secrets_and_redactor
 from hutch.app.forges import forges_of
 from hutch.app.owner_policies import policies_of
 from hutch.app.workspace_jails import open_sandbox
@@ -22,7 +22,7 @@ def change_context(loaded: LoadedSettings, rows: Rows, log: EventLog) -> ChangeC
         rows,
         log,
         forges_of(loaded),
-        installation_secrets.redactor(loaded),
+        vault_secrets_and_redactor.redactor(loaded),
         partial(locked_by_name, loaded.paths.data / "locks"),
         loaded.settings.delivery.author or DEFAULT_AUTHOR,
     )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hutch.app import installation_secrets, models
+from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_repositories import own_directories
 from hutch.app.forges import tokens_of
 from hutch.app.jails import jail_policy
@@ -17,7 +17,7 @@ def installation(loaded: LoadedSettings) -> Installation:
         own=own_directories(loaded.paths),
         policy=jail_policy(loaded.settings),
         tokens=tokens_of(loaded),
-        read_redactor=partial(installation_secrets.redactor, loaded),
+        read_redactor=partial(vault_secrets_and_redactor.redactor, loaded),
         test_command=lambda config: loaded.with_repository(config).settings.tests.command,
     )
 

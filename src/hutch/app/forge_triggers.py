@@ -1,7 +1,7 @@
 """The triggers: process requests that arrive from a forge."""
 
 from hutch.app.forges import forges_of
-from hutch.app.installation_secrets import secrets_of
+from hutch.app.vault_secrets_and_redactor import secrets_of
 from hutch.flows.flow_services import Services
 from hutch.flows.forge_triggers import TriggerOptions, Triggers
 from hutch.settings import LoadedSettings

@@ -3,8 +3,8 @@
 from functools import partial
 
 from hutch.app.allowed_repositories import repositories_of
-from hutch.app.installation_secrets import secrets_of
 from hutch.app.jails import jail_policy
+from hutch.app.vault_secrets_and_redactor import secrets_of
 from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.gh_command import RetryPolicy

@@ -3,8 +3,8 @@
 from functools import partial
 
 from hutch.app.event_log import event_log
-from hutch.app.installation_secrets import redactor
 from hutch.app.test_suite_options import suite_options
+from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.in_place_sessions import InPlaceSessions
 from hutch.settings import LoadedSettings

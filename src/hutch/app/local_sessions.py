@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.app import installation_secrets
+from hutch.app import vault_secrets_and_redactor
 from hutch.app.session_file_retention import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
@@ -34,7 +34,7 @@ class Local:
 @asynccontextmanager
 async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
     """Open a session host in this process; the caller is the installation's first owner."""
-    paths, redactor, name = loaded.paths, installation_secrets.redactor(loaded), reservation_name()
+    paths, redactor, name = loaded.paths, vault_secrets_and_redactor.redactor(loaded), reservation_name()
     log_bytes = loaded.settings.sessions.log_bytes
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))

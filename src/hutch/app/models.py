@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hutch.app.installation_secrets import secrets
+from hutch.app.vault_secrets_and_redactor import secrets
 from hutch.flows.model_selection import Models
 from hutch.llm.key_source import find_key_sources
 from hutch.llm.model_factory import Access

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from hutch.app import installation_secrets, models
+from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_repositories import with_fixed_roots
 from hutch.app.change_context import change_context
 from hutch.app.forge_triggers import triggers_of, webhook_secret
@@ -37,7 +37,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
     The caller must hold the lock against a second server on the same data.
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
-    paths, redactor = loaded.paths, installation_secrets.redactor(loaded)
+    paths, redactor = loaded.paths, vault_secrets_and_redactor.redactor(loaded)
     log_bytes = loaded.settings.sessions.log_bytes
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
@@ -62,6 +62,6 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 database_files=log.database_files,
                 changes=change_context(loaded, log, log),
                 list_models=models.models_of(loaded).list_usable,
-                read_secrets=partial(installation_secrets.secrets_of, loaded),
+                read_secrets=partial(vault_secrets_and_redactor.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
             )

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from hutch.agent.session_recorder import Recorder
-from hutch.app import installation_secrets, models
+from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_repositories import repositories_of
 from hutch.app.change_context import delivery_context
 from hutch.app.forges import forges_of
@@ -129,7 +129,7 @@ def services_of(
         rates=_rates(loaded),
         user_keys=models.user_keys(loaded),
         jail_secrets=limits.secrets,
-        secrets=installation_secrets.secrets(loaded),
+        secrets=vault_secrets_and_redactor.secrets(loaded),
         effective_limits=limits.effective,
         caps=limits.caps,
         **more,

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from hutch.app.allowed_repositories import repositories_of
-from hutch.app.installation_secrets import redactor
+from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.forge.host_git import Git
 from hutch.settings import LoadedSettings, user_environment
 from hutch.workspace.lifecycle.workspace_filling import Options

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from hutch.settings.dependency_section import Environment
-from hutch.settings.jail_sections import Jail, Members
+from hutch.settings.jail_and_member_sections import Jail, Members
 from hutch.settings.owner_policy_tables import Categories, PolicyTables
 from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.secret_sources import Secrets

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.git_object_reader import GITLINK, TREE, GitObjects
 from hutch.snapshots.git_tree_layout import FILES, PRIVATE, Branch, Leaf
 from hutch.snapshots.pack_writer import PackWriter

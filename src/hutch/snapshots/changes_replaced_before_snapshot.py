@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from hutch.edit.file_operations import Announcement, FileChange
-from hutch.snapshots.entry_reader import EntryReader
+from hutch.snapshots.disk_entry_reader import EntryReader
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_tree_layout import (
     EMPTY_BRANCH,

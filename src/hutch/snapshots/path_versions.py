@@ -12,7 +12,7 @@ from typing import Literal
 from hutch.domain.errors import NotFound
 from hutch.edit.file_operations import FileChange, WrittenFile
 from hutch.snapshots.comparison import Difference
-from hutch.snapshots.entry_reader import KINDS
+from hutch.snapshots.disk_entry_reader import KINDS
 from hutch.snapshots.git_tree_layout import (
     DEFAULT_DIRECTORY_MODE,
     EMPTY_BRANCH,

@@ -19,8 +19,8 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.snapshots.disk_entry_reader import KINDS
 from hutch.snapshots.disk_walk import Descent, EntryVanished, open_file
-from hutch.snapshots.entry_reader import KINDS
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.git_tree_layout import (

@@ -17,8 +17,8 @@ from hutch.edit.file_operations import Announcement
 from hutch.snapshots.base_index import BaseIndex
 from hutch.snapshots.changes_replaced_before_snapshot import LostChanges
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.snapshots.disk_entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.disk_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
-from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.git_object_reader import EMPTY_TREE
 from hutch.snapshots.git_storage import CONFIG, DISPLAY_NAME, OnTaken, Snapshot, Storage, Taken, commit_text
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry, read_items, write_snapshot_tree

@@ -14,8 +14,8 @@ from dataclasses import field
 from hutch.domain.errors import LimitReached
 from hutch.jail.shared_file_mappings import MappedFiles
 from hutch.snapshots.confined_directory import Directory
+from hutch.snapshots.disk_entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.disk_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
-from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_tree_layout import (
     DEFAULT_DIRECTORY_MODE,

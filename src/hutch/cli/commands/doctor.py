@@ -27,7 +27,7 @@ from rich.markup import escape
 from hutch.app.allowed_repositories import own_directories
 from hutch.app.doctor_check_inputs import check_own_model, installation
 from hutch.app.forges import tokens_of
-from hutch.app.installation_secrets import secrets
+from hutch.app.vault_secrets_and_redactor import secrets
 from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hutch import settings
-from hutch.app import configure_logs, installation_secrets
+from hutch.app import configure_logs, vault_secrets_and_redactor
 from hutch.app.workspaces import workspaces_of
 from hutch.domain.errors import BadRequest
 from hutch.sessions.response_redaction import clean_bytes, redacted
@@ -44,7 +44,7 @@ def load() -> settings.LoadedSettings:
 async def opened(id: str, loaded: settings.LoadedSettings | None = None) -> AsyncIterator[Workspace]:
     """Open a workspace by its id, or a directory in place: no id contains `/` or `.`."""
     loaded = loaded or load()
-    workspaces, clean = workspaces_of(loaded), installation_secrets.redactor(loaded).redact
+    workspaces, clean = workspaces_of(loaded), vault_secrets_and_redactor.redactor(loaded).redact
     if "/" in id or "." in id:
         async with workspaces.open_directory(Path(id), clean=clean) as workspace:
             yield workspace
@@ -55,7 +55,7 @@ async def opened(id: str, loaded: settings.LoadedSettings | None = None) -> Asyn
 
 def cleaned(found: Any, loaded: settings.LoadedSettings) -> Any:
     """Redact secrets from names, changes and patches, as the server does."""
-    redactor = installation_secrets.redactor(loaded)
+    redactor = vault_secrets_and_redactor.redactor(loaded)
     match found:
         case bytes():
             return clean_bytes(found, redactor)

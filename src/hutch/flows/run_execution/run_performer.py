@@ -18,8 +18,8 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import redelivery
+from hutch.flows.delivery.deliverability_check_before_run import check_deliverable
 from hutch.flows.delivery.delivery_steps import Delivery, DeliveryContext
-from hutch.flows.delivery.preflight import check_deliverable
 from hutch.flows.reviews import review_run, reviewing_agent
 from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.flows.run_execution.option_changes_during_run import OptionChanges

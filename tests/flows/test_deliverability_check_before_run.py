@@ -10,7 +10,7 @@ import pytest
 
 from hutch.app.forges import forges_of
 from hutch.domain.errors import Denied, Unavailable
-from hutch.flows.delivery.preflight import check_deliverable
+from hutch.flows.delivery.deliverability_check_before_run import check_deliverable
 from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.store.vault import Vault
 from hutch.workspace.workspace import Workspace
