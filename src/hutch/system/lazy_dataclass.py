@@ -68,8 +68,7 @@ class _LazySignature:
     """The signature of a class for `inspect`: that of its compiled `__init__`, without `self`."""
 
     def __get__(self, instance: object, cls: type) -> Signature:
-        frozen = cls.__setattr__ is _refuse_set
-        whole = signature(_compile_init(cls, frozen=frozen))
+        whole = signature(_compile_init(cls, frozen=False))
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
