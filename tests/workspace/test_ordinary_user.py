@@ -15,7 +15,7 @@ SUITES = (
         "workspace/test_uncommitted_changes.py",
     ),
     (
-        "workspace/test_base.py",
+        "workspace/test_base_checkout.py",
         "workspace/test_tree_copy.py",
         "workspace/test_workspace_filling.py",
         "workspace/test_jailed_repository.py",
