@@ -8,6 +8,8 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.cli.upping import Up
+from tests.web.test_change_page import repository
+from tests.web.test_editing_together import logged_in_as
 from tests.web.web_sessions import cassette, new_session
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +27,21 @@ async def waiting(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFacto
     """A session that waits for an approval."""
     model = cassette(tmp_path_factory.mktemp("model"), [ASKS])
     return await new_session(api, prompt="Push.", purpose="Push it", model=model, persona="pair")
+
+
+@pytest.fixture(scope="module")
+async def change(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A session that has repaired the sample, and its change."""
+    place = repository(tmp_path_factory.mktemp("code") / "shop")
+    body = {"repository": str(place), "prompt": "Make the failing test pass.", "model": "scripted:demo"}
+    made = await api.post("/sessions", json={**body, "deliver": True})
+    session = made.json()["id"]
+    async with api.stream("GET", f"/sessions/{session}/events/stream") as events:
+        async for line in events.aiter_lines():
+            if line in ("event: change.proposed", "event: delivery.ended"):
+                break
+    found = (await api.get(f"/changes?session={session}")).json()["items"]
+    return {"repaired": session, "change": found[0]["id"]}
 
 
 async def violations(page: Page, only: dict[str, Any] = RULES) -> list[Any]:
@@ -72,13 +89,72 @@ async def test_login_page(browser: Browser, up: Up) -> None:
         ("/settings/health", "Version"),
         ("/s/{waiting}/play", "Link to this moment"),
         ("/record", "Choose a record file"),
-        ("/changes", "No change was proposed yet"),
+        ("/changes", "Drop accents"),
+        ("/c/{change}", "Request changes"),
+        ("/s/{repaired}?panel=changes&file=slugs.py", "import unicodedata"),
+        ("/s/{repaired}?panel=tests", "test_accents_are_dropped"),
+        ("/s/{repaired}?panel=terminal", "No terminal is open"),
+        ("/s/{repaired}?panel=preview", "No program listens"),
+        ("/settings/server", "Set by"),
+        ("/settings/audit", "token.created"),
     ],
 )
-async def test_pages(page: Page, up: Up, waiting: str, path: str, shows: str) -> None:
+async def test_pages(page: Page, up: Up, waiting: str, change: dict[str, str], path: str, shows: str) -> None:
     await page.emulate_media(color_scheme="light", reduced_motion="reduce")
-    await page.goto(up.url + path.format(waiting=waiting))
+    await page.goto(up.url + path.format(waiting=waiting, **change))
     await expect(page.get_by_text(shows).first).to_be_visible()
+    await assert_no_violations(page)
+
+
+async def test_the_first_visit(browser: Browser, up: Up) -> None:
+    async with logged_in_as("newcomer", up, browser) as page:
+        await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        await page.goto(f"{up.url}/start")
+        await expect(page.get_by_text("Welcome, newcomer")).to_be_visible()
+        await assert_no_violations(page)
+
+
+@pytest.mark.long
+async def test_dialogs_and_menus(page: Page, up: Up, change: dict[str, str]) -> None:
+    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    await page.goto(f"{up.url}/s/{change['repaired']}?file=slugs.py")
+    await expect(page.locator(".cm-content")).to_be_visible()
+    dialog = page.get_by_role("dialog")
+
+    async def examine() -> None:
+        await expect(dialog).to_be_visible()
+        assert await violations(page) == []
+        await page.emulate_media(color_scheme="dark")
+        assert await violations(page, COLOURS) == []
+        await page.emulate_media(color_scheme="light")
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+
+    menu = page.get_by_role("banner").or_(page.locator("header")).get_by_role("button", name="More actions")
+    for entry in ("Share…", "Persona and model…", "Undo the last run", "End session"):
+        await menu.first.click()
+        await page.get_by_role("menuitem", name=entry).click()
+        await examine()
+    for keys in ("Control+k", "Control+p"):
+        await page.keyboard.press(keys)
+        await examine()
+    for entry in ("Rename or move", "Delete"):
+        await page.locator("[data-path='slugs.py']").hover()
+        await page.get_by_role("button", name="Actions for slugs.py", exact=True).click()
+        await page.get_by_role("menuitem", name=entry).click()
+        await examine()
+    await page.goto(up.url)
+    await expect(page.get_by_role("searchbox")).to_be_visible()
+    await page.keyboard.press("?")
+    await examine()
+    await page.goto(f"{up.url}/new")
+    await page.get_by_label("Sample with one failing test").check()
+    await page.get_by_role("button", name="Next").click()
+    await page.get_by_text("Network and limits").click()
+    await examine()
+    await page.goto(f"{up.url}/settings/personas")
+    await page.get_by_role("button", name="New persona").click()
+    await expect(page.get_by_label("Name")).to_be_visible()
     await assert_no_violations(page)
 
 

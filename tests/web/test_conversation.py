@@ -87,3 +87,53 @@ async def test_a_question_with_choices_is_answered_by_a_button(
     await page.goto(f"{up.url}/s/{session}")
     await page.get_by_role("button", name="PostgreSQL").click()
     await expect(page.get_by_text(": PostgreSQL")).to_be_visible()
+
+
+async def test_a_reader_at_the_end_stays_there_and_an_opened_row_stays_open(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    def part(n: int) -> object:
+        calls = [{"tool": "bash", "args": {"command": f"echo printed-{n}"}}]
+        return {"text": f"Part {n}.\n\n" + "Words. " * 60, "calls": calls}
+
+    asks = {"calls": [{"tool": "ask_user", "args": {"question": "Go on?"}}]}
+    whole = "".join(f"line {number}\n" for number in range(400))
+    writes = {"calls": [{"tool": "write_file", "args": {"path": "long.txt", "content": whole}}]}
+    talks = {"text": "token " * 2000 + "last", "pace_s": 0.001}
+    model = cassette(tmp_path, [*map(part, range(20)), asks, writes, talks])
+    session = await new_session(api, prompt="Talk.", model=model)
+    await page.goto(f"{up.url}/s/{session}")
+    log = page.get_by_role("log")
+    await expect(page.get_by_label("Your answer")).to_be_visible()
+    row = log.get_by_role("button", name="echo printed-19")
+    await row.click()  # 10
+    output = log.locator("pre").get_by_text("printed-19", exact=True)
+    await expect(output).to_be_visible()
+    await log.evaluate("element => { element.scrollTop = 0; }")
+    await expect(row).to_have_count(0)  # not in the page
+    await page.get_by_role("button", name="New below").click()
+    await expect(output).to_be_in_viewport()
+
+    # 8: at each frame the end is in view, while a diff opens and 2,000 tokens arrive
+    await page.evaluate(
+        """() => {
+            window.furthest = 0;
+            const log = document.querySelector('[role=log]');
+            const look = () => {
+                const below = log.scrollHeight - log.scrollTop - log.clientHeight;
+                window.below = below;
+                window.isAway = below > 64 ? (window.isAway ?? 0) + 1 : 0;
+                window.furthest = Math.max(window.furthest, window.isAway);
+                requestAnimationFrame(look);
+            };
+            look();
+        }"""
+    )
+    await page.get_by_label("Your answer").fill("Yes.")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("header").get_by_text("idle")).to_be_visible()
+    await expect(log.get_by_text("token last")).to_be_attached()
+    await page.wait_for_function("window.below < 64")
+    assert await page.evaluate("furthest") <= 10  # frames in a row
+    await log.get_by_role("button", name="long.txt").click()
+    await expect(log.get_by_text("line 399")).to_be_attached()

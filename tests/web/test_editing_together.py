@@ -13,7 +13,7 @@ from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.cli.upping import TIMEOUT_S, Home, Up
 from tests.web.conftest import WIDE
-from tests.web.web_sessions import new_session
+from tests.web.web_sessions import new_session, write
 
 pytestmark = pytest.mark.anyio
 PATH = "notes.txt"
@@ -133,6 +133,17 @@ async def test_a_file_that_cannot_be_shared_is_shown_read_only_with_the_reason(
     await editor.focus()
     await page.keyboard.type("x")
     await expect(editor).not_to_contain_text("x")
+
+
+async def test_a_line_of_5_mb_is_shown_without_highlighting(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    session = await new_session(api, files={PATH: TEXT})
+    await write(api, session, "bundle.js", "var text = '" + "x" * 5_000_000 + "';")
+    editor = await open_notes(page, up, session, "bundle.js")
+    await expect(page.get_by_text("Highlighting is off")).to_be_visible()
+    await expect(editor).to_contain_text("var text = 'xxx")
+    await page.get_by_label("Message to the agent").fill("Still answers.")  # the page is not frozen
 
 
 async def crash(page: Page) -> None:

@@ -44,7 +44,7 @@ export class SessionStream {
   version = 0;
   isLoaded = false;
   sent = 0; // inputs that the server has taken from here
-  refusal: unknown = null; // of an input that was kept and sent later
+  refusal: unknown = null; // of an input for which no form waits
   readonly entries: LogEntries;
   isWhole = false; // the view is of the whole log, not of its end only
   readonly older: OlderRows;
@@ -319,13 +319,22 @@ export class SessionStream {
     await this.flush();
   }
 
+  /** Send an input for which no form waits. A refusal appears above the message field. */
+  request(input: Input): void {
+    this.give(input).catch((error: unknown) => this.report(error));
+  }
+
+  report(error: unknown): void {
+    this.refusal = error;
+    this.notify();
+  }
+
   private async flushLater(): Promise<void> {
     if (this.connection.waiting === 0) return;
     try {
       await this.flush();
     } catch (error) {
-      this.refusal = error;
-      this.notify();
+      this.report(error);
     }
   }
 

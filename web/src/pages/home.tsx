@@ -1,13 +1,11 @@
 // The sessions by state, those that need a person first, and the changes that wait for a review.
-import { useQueryClient } from "@tanstack/react-query";
 import { Fragment, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
-import { type Schemas, type Session, giveInput } from "../api/http_client";
+import { type Schemas, type Session } from "../api/http_client";
 import { useChanges, useCosts, useSessions, useWaitsFor } from "../api/queries";
 import { useIsListLive } from "../api/session_list";
 import { ago, dollars, modelName, repositoryName, titleOf } from "../number_and_time_format";
 import { Button, Field, Keys } from "../shared/form_controls";
-import { Dialog } from "../shared/dialog";
 import { Icon } from "../shared/icons";
 import { useNow } from "../shared/current_time";
 import { setNotifying, useNotifying } from "../shared/notifications";
@@ -16,6 +14,7 @@ import { SafeText } from "../shared/safe_text";
 import { StateMark } from "../shared/state_mark";
 import { strings } from "../strings";
 import { ChangeRow } from "./change_row";
+import { EndDialog } from "./end_dialog";
 import { useHomeKeys } from "./home_keys";
 import { NewSession } from "./new_session";
 
@@ -223,28 +222,3 @@ const Skeleton = () => (
     ))}
   </div>
 );
-
-function EndDialog({ ids, onClose, onDone }: { ids: string[]; onClose: () => void; onDone: () => void }) {
-  const queries = useQueryClient();
-  const [error, setError] = useState<unknown>(null);
-  async function end() {
-    const results = await Promise.allSettled(ids.map((id) => giveInput(id, { type: "end", reason: "" })));
-    await queries.invalidateQueries({ queryKey: ["sessions"] });
-    const failed = results.find((each) => each.status === "rejected");
-    if (failed) setError(failed.reason);
-    else {
-      onDone();
-      onClose();
-    }
-  }
-  return (
-    <Dialog title={strings.home.endTitle(ids.length)} onClose={onClose}>
-      <p className="text-t2">{strings.home.endDetail}</p>
-      {error !== null && <div className="mt-3"><ProblemLine error={error} /></div>}
-      <div className="mt-4 flex justify-end gap-2">
-        <Button kind="quiet" onClick={onClose}>{strings.home.cancel}</Button>
-        <Button kind="danger" onClick={() => void end()}>{strings.home.end}</Button>
-      </div>
-    </Dialog>
-  );
-}

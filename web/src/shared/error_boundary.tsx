@@ -19,7 +19,7 @@ export class Boundary extends Component<{ children: ReactNode; what?: string }, 
     return (
       <div role="alert" className="m-4 max-w-lg rounded-card border bg-panel p-4">
         <p className="font-semibold">{strings.error.broken(this.props.what ?? strings.error.page)}</p>
-        <pre className="mt-2 overflow-auto text-t2"><SafeText text={error.message} /></pre>
+        <pre tabIndex={0} className="mt-2 overflow-auto text-t2"><SafeText text={error.message} /></pre>
         {trace && <p className="meta mt-1 select-all">{strings.error.trace(trace)}</p>}
         <div className="mt-3 flex gap-2">
           <Button onClick={() => this.setState({ error: null })}>{strings.error.again}</Button>

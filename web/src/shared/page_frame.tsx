@@ -17,6 +17,7 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
   const message = useNeedsMe();
   return (
     <div className="flex h-full max-sm:flex-col-reverse">
+      <SkipLink />
       <Palette />
       <p role="status" className={message ? "appear fixed bottom-12 left-1/2 z-50 -translate-x-1/2 rounded-card border bg-raised px-3 py-1.5 shadow-menu" : "sr-only"}>{message}</p>
       <nav aria-label={strings.nav.label} className="flex w-12 shrink-0 flex-col items-center gap-1 border-r py-2 max-sm:h-11 max-sm:w-full max-sm:flex-row max-sm:justify-around max-sm:border-t max-sm:border-r-0 max-sm:py-0">
@@ -30,6 +31,18 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
       <div className="min-h-0 min-w-0 grow">{children}</div>
     </div>
   );
+}
+
+/** The first thing that Tab reaches: past the rail. */
+function SkipLink() {
+  const [path] = useLocation();
+  const isSession = /^\/s\/[^/]+$/.test(path);
+  const skip = () => {
+    const target = document.querySelector<HTMLElement>("[data-composer]") ?? document.querySelector<HTMLElement>("main");
+    if (target?.matches("main")) target.tabIndex = -1;
+    target?.focus();
+  };
+  return <button type="button" onClick={skip} className="sr-only focus:not-sr-only focus:absolute focus:top-1 focus:left-1 focus:z-50 focus:rounded-row focus:border focus:bg-raised focus:px-3 focus:py-1">{isSession ? strings.nav.skipToComposer : strings.nav.skip}</button>;
 }
 
 function RailLink({ to, icon, label }: { to: string; icon: IconName; label: string }) {

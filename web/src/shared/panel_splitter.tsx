@@ -10,9 +10,20 @@ export function useSize(name: string, initial: number): [number, (size: number) 
   return [size, set];
 }
 
-type Props = { label: string; size: number; min: number; max: number; onSize: (size: number) => void; vertical?: boolean; from?: "start" | "end" };
+/** True while a part is folded away or fills its place, and functions that turn that over and end it. Remembered. */
+export function useFlag(name: string): [boolean, () => void, () => void] {
+  const key = `hutch.flag.${name}`;
+  const [isSet, set] = useState(() => localStorage.getItem(key) === "yes");
+  useEffect(() => {
+    if (isSet) localStorage.setItem(key, "yes");
+    else localStorage.removeItem(key);
+  }, [key, isSet]);
+  return [isSet, useCallback(() => set((before) => !before), []), useCallback(() => set(false), [])];
+}
 
-export function Splitter({ label, size, min, max, onSize, vertical = false, from = "start" }: Props) {
+type Props = { label: string; size: number; min: number; max: number; onSize: (size: number) => void; vertical?: boolean; from?: "start" | "end"; collapse?: () => void };
+
+export function Splitter({ label, size, min, max, onSize, vertical = false, from = "start", collapse }: Props) {
   const sign = from === "start" ? 1 : -1;
   const clamp = (value: number) => Math.round(Math.max(min, Math.min(max, value)));
   useEffect(() => {
@@ -33,8 +44,9 @@ export function Splitter({ label, size, min, max, onSize, vertical = false, from
   }
   const keys: Record<string, number> = vertical ? { ArrowUp: -24, ArrowDown: 24 } : { ArrowLeft: -24, ArrowRight: 24 };
   return (
-    <div role="separator" tabIndex={0} aria-label={label} aria-orientation={vertical ? "horizontal" : "vertical"} aria-valuenow={size} aria-valuemin={min} aria-valuemax={max} onPointerDown={drag}
+    <div role="separator" tabIndex={0} aria-label={label} aria-orientation={vertical ? "horizontal" : "vertical"} aria-valuenow={size} aria-valuemin={min} aria-valuemax={max} onPointerDown={drag} onDoubleClick={collapse}
       onKeyDown={(event) => {
+        if (event.key === "Enter") return collapse?.();
         const step = keys[event.key];
         if (step === undefined) return;
         event.preventDefault();

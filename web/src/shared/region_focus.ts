@@ -3,6 +3,11 @@ import { useEffect } from "react";
 
 const FOCUSABLE = "a[href], button:not([disabled]), input:not([disabled]), textarea, select, [tabindex='0'], [contenteditable=true]";
 
+/** Where a region begins: the message field, or what comes first and can be seen. */
+function firstOf(region: HTMLElement): HTMLElement | undefined {
+  return region.querySelector<HTMLElement>("[data-composer]") ?? [...region.querySelectorAll<HTMLElement>(FOCUSABLE)].find((each) => each.offsetParent !== null);
+}
+
 export function useRegions() {
   useEffect(() => {
     const remembered = new WeakMap<Element, HTMLElement>();
@@ -19,7 +24,7 @@ export function useRegions() {
       const others = event.shiftKey ? all.slice(0, Math.max(0, at)).reverse() : all.slice(at + 1);
       for (const next of others) {
         const before = remembered.get(next);
-        const target = before?.isConnected && before.offsetParent !== null ? before : next.querySelector<HTMLElement>(FOCUSABLE);
+        const target = before?.isConnected && before.offsetParent !== null ? before : firstOf(next);
         if (!target) continue; // a region with nothing in it, such as an editor without a file
         event.preventDefault();
         return target.focus();

@@ -21,6 +21,7 @@ const declared = {
   toChanges: { scope: "anywhere", keys: ["Mod+j d"], title: does.toChanges },
   toPreview: { scope: "anywhere", keys: ["Mod+j p"], title: does.toPreview },
   toLog: { scope: "anywhere", keys: ["Mod+j l"], title: does.toLog },
+  files: { scope: "anywhere", keys: ["Mod+b"], title: does.files },
   maximise: { scope: "anywhere", keys: ["Mod+\\"], title: does.maximise },
   save: { scope: "anywhere", keys: ["Mod+s"], title: does.save },
   keys: { scope: "noField", keys: ["?"], title: does.keys },
@@ -84,9 +85,22 @@ export function keysOf(id: ShortcutId): string {
 
 type Pressed = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey">;
 
+const KEY = "hutch.character-keys";
+const SWITCHED = new Set<Scope>(["noField", "inReview", "inPlayback"]); // those of a card act only inside it
+
+/** True unless the person has switched off keys that are a single character (WCAG 2.1.4). */
+export const areCharacterKeysOn = () => typeof localStorage === "undefined" || localStorage.getItem(KEY) !== "off";
+
+export function setCharacterKeys(on: boolean): void {
+  if (on) localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, "off");
+}
+
 /** Whether an event is the last key of a shortcut. Sequences are for the caller to follow. */
 export function isPressed(event: Pressed, id: ShortcutId): boolean {
   if (event.altKey) return false;
+  const isCharacter = event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey;
+  if (isCharacter && SWITCHED.has(SHORTCUTS[id].scope) && !areCharacterKeysOn()) return false;
   return SHORTCUTS[id].keys.some((keys) => {
     const parts = (keys.split(" ").at(-1) ?? "").split("+");
     const key = parts.at(-1);

@@ -123,7 +123,7 @@ export function MomentTests({ view }: { view: View }) {
           {tests.cases.map((each) => (
             <li key={`${each.suite}:${each.name}`}>
               <p className="flex items-center gap-2"><Icon name="cross" size={12} className="text-bad" /><b className="min-w-0 break-all"><SafeText text={each.name} /></b>{each.file && <span className="meta"><SafeText text={`${each.file}:${each.line}`} /></span>}</p>
-              {each.message && <pre className="mt-0.5 overflow-x-auto pl-5 text-12 text-t2"><SafeText text={each.message.slice(0, 2000)} /></pre>}
+              {each.message && <pre tabIndex={0} className="mt-0.5 overflow-x-auto pl-5 text-12 text-t2"><SafeText text={each.message.slice(0, 2000)} /></pre>}
             </li>
           ))}
         </ul>

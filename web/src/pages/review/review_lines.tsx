@@ -22,7 +22,7 @@ export function ReviewLines({ file, split, onLine, below }: Props) {
   let left = shown;
   return (
     <>
-      <div className="overflow-x-auto font-mono text-12 leading-5" tabIndex={0} role="group" aria-label={strings.diff.of(file.path)}>
+      <div className="overflow-x-auto font-mono text-12 leading-6" tabIndex={0} role="group" aria-label={strings.diff.of(file.path)}>
         <table className={`w-full border-collapse ${split ? "table-fixed" : "min-w-max"}`}>
           {split && <colgroup><col className="w-11" /><col /><col className="w-11" /><col /></colgroup>}
           <tbody>

@@ -70,16 +70,15 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
           <h1 className="min-w-0 text-16 font-semibold"><SafeText text={title} /></h1>
           <Badge tone={state === "merged" ? "agent" : state === "open" ? "ok" : "none"}>{state}</Badge>
           <TestsOf change={change.data} />
-          <span className="grow" />
           {state === "open" && (
-            <>
+            <div className="ml-auto flex flex-wrap items-center justify-end gap-2">
+              <Button kind="quiet" onClick={() => setVerdict("close")}>{text.close}</Button>
               {open.length > 0 && <Button icon="send" onClick={() => void toAgent()}>{text.toAgent(open.length)}</Button>}
               <Button kind="quiet" icon="spark" onClick={() => void byAgent()}>{text.byAgent}</Button>
               <Button onClick={() => setVerdict("request-changes")}>{text.request}</Button>
               <Button onClick={() => setVerdict("approve")}>{text.approve}</Button>
               <Button kind="primary" disabled={against.length > 0} {...(against.length ? { "aria-describedby": "objections" } : {})} onClick={() => setVerdict("merge")}>{text.merge}</Button>
-              <Button kind="quiet" onClick={() => setVerdict("close")}>{text.close}</Button>
-            </>
+            </div>
           )}
         </div>
         {state === "open" && against.length > 0 && (

@@ -1,11 +1,18 @@
 // What a screen reader hears: at most one sentence in two seconds, the newest wins. Only needs interrupt.
 import { useEffect, useRef, useState } from "react";
-import type { Tool } from "../../fold/view";
+import type { Tool, View } from "../../fold/view";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";
 import { testsSummary } from "./tool_row";
 
 const PAUSE_MS = 2000;
+
+/** The last edit or test of the run at work. */
+function newest(view: View): string {
+  const row = view.rows.findLast((each): each is Tool => each.kind === "tool" && each.runId === view.run && (each.files.length > 0 || each.tests?.running === false));
+  if (row?.tests) return strings.speech.tests(testsSummary(row.tests));
+  return row ? strings.speech.edited(row.files.map((file) => file.path).join(", ")) : strings.speech.working(view.persona);
+}
 
 export function Announcer() {
   const { stream } = useSessionContext();
@@ -13,7 +20,8 @@ export function Announcer() {
   const [announcement, setAnnouncement] = useState("");
   const announcedAt = useRef(0);
   const tests = view.tests && !view.tests.running ? testsSummary(view.tests) : "";
-  const sentence = view.state === "running" ? strings.speech.working(view.persona) : view.state === "idle" ? strings.speech.done(tests) : strings.state[view.state];
+  const hasRun = view.rows.some((row) => row.kind === "prompt");
+  const sentence = view.state === "running" ? newest(view) : view.state === "idle" ? (hasRun ? strings.speech.done(tests) : "") : strings.state[view.state];
   useEffect(() => {
     const wait = Math.max(0, PAUSE_MS - (performance.now() - announcedAt.current));
     const timer = setTimeout(() => {

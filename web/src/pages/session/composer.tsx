@@ -1,6 +1,8 @@
 // The message field. It is never disabled, and what is in it is kept.
-import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
 import { type Schemas, get } from "../../api/http_client";
+import type { SessionStream } from "../../api/session_stream";
+import type { FileMark } from "../../fold/view";
 import { IconButton } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { ProblemLine } from "../../shared/error_message";
@@ -8,10 +10,12 @@ import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";
 import { keepDraft, readDraft } from "./unsent_drafts";
+import { MAX_TYPED_CHARS, PastedTexts, usePasted } from "./pasted_texts";
 import { Tray } from "./queued_messages";
 
 const KEEP_MS = 200;
 const STOP_WINDOW_MS = 1500;
+const MAX_SUGGESTIONS = 8;
 export type SessionCommand = { name: string; title: string; run: () => void };
 type Suggestion = { label: string; detail: string; pick: () => void };
 
@@ -22,13 +26,15 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
   const [error, setError] = useState<unknown>(null);
   const [stopHint, setStopHint] = useState(false);
   const escapedAt = useRef(0);
-  const { suggestions, at, setAt, update, close } = useSuggestions(id, area, commands);
+  const { suggestions, at, setAt, update, close } = useSuggestions(stream, area, commands);
   useDraft(id, area);
+  const [pasted, setPasted] = usePasted(id);
   const isWorking = view.run !== "";
 
   async function sendText(next: boolean) {
     const field = area.current;
-    const text = field?.value.trim() ?? "";
+    const typed = field?.value.trim() ?? "";
+    const text = [typed, ...pasted].filter(Boolean).join("\n\n");
     if (!field || !text) return;
     setError(null);
     stream.refusal = null;
@@ -36,11 +42,13 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
       field.value = "";
       grow(field);
       keepDraft(id, "");
+      setPasted([]);
       await stream.give(isWorking && !next ? { type: "message", text } : { type: "prompt", text });
     } catch (failed) {
-      field.value = field.value ? `${text}\n${field.value}` : text; // a refusal keeps the text
+      field.value = [typed, field.value].filter(Boolean).join("\n"); // a refusal keeps the text
       grow(field);
       keepDraft(id, field.value);
+      setPasted(pasted);
       setError(failed);
     }
   }
@@ -72,6 +80,13 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
     }
   }
 
+  function onPaste(event: ClipboardEvent) {
+    const text = event.clipboardData.getData("text/plain");
+    if (text.length <= MAX_TYPED_CHARS) return;
+    event.preventDefault();
+    setPasted([...pasted, text]);
+  }
+
   if (!canWrite) return <p className="border-t px-3 py-2 text-t2">{strings.session.watching}</p>;
   if (view.state === "ended") return <p className="border-t px-3 py-2 text-t2">{strings.session.endedNote}</p>;
   const takeBack = (text: string) => {
@@ -89,8 +104,9 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
       {(error ?? stream.refusal) !== null && <div className="mb-2"><ProblemLine error={error ?? stream.refusal} /></div>}
       <Tray edit={takeBack} />
       {waiting > 0 && <p className="meta mb-1" role="status">{strings.composer.waiting(waiting)}</p>}
+      <PastedTexts texts={pasted} remove={(index) => setPasted(pasted.filter((_, each) => each !== index))} />
       <div className="flex items-end gap-1 rounded-card border border-edge bg-panel p-1 focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-[var(--focus)]">
-        <textarea ref={area} rows={1} data-composer aria-label={strings.composer.label} placeholder={strings.composer.hint} onKeyDown={onKey} onInput={(event) => { grow(event.currentTarget); update(); }} onClick={update} className="max-h-[232px] min-w-0 grow resize-none bg-transparent px-2 py-1 text-14 outline-none" aria-autocomplete="list" {...(suggestions.length > 0 ? { "aria-controls": "composer-list", "aria-activedescendant": `suggestion-${at}` } : {})} />
+        <textarea ref={area} rows={1} data-composer aria-label={strings.composer.label} placeholder={strings.composer.hint} onKeyDown={onKey} onPaste={onPaste} onInput={(event) => { grow(event.currentTarget); update(); }} onClick={update} className="max-h-[232px] min-w-0 grow resize-none bg-transparent px-2 py-1 text-14 outline-none" aria-autocomplete="list" {...(suggestions.length > 0 ? { "aria-controls": "composer-list", "aria-activedescendant": `suggestion-${at}` } : {})} />
         <IconButton icon="send" label={strings.composer.send} onClick={() => void sendText(false)} className="mb-0.5" />
       </div>
       <p className="meta mt-1 truncate">{stopHint ? <span className="text-warn">{strings.composer.stopHint}</span> : isWorking ? strings.composer.sendMessage : view.state === "parked" ? strings.session.wake : strings.composer.sendPrompt}</p>
@@ -115,7 +131,10 @@ function useDraft(id: string, area: RefObject<HTMLTextAreaElement | null>): void
       timer = setTimeout(() => keepDraft(id, field.value), KEEP_MS);
     };
     const fromOtherTab = (event: StorageEvent) => {
-      if (event.key === `hutch.draft.${id}` && document.activeElement !== field) field.value = event.newValue ?? "";
+      if (event.key === `hutch.draft.${id}` && document.activeElement !== field) {
+        field.value = event.newValue ?? "";
+        grow(field);
+      }
     };
     const now = () => keepDraft(id, field.value);
     field.addEventListener("input", keep);
@@ -131,7 +150,15 @@ function useDraft(id: string, area: RefObject<HTMLTextAreaElement | null>): void
   }, [id, area]);
 }
 
-function useSuggestions(id: string, area: RefObject<HTMLTextAreaElement | null>, commands: SessionCommand[]) {
+/** Files whose name begins with the word first, of these the ones that were changed last, then short paths. */
+function nearest(paths: string[], word: string, changed: Readonly<Record<string, FileMark>>): string[] {
+  const begins = (path: string) => Number((path.split("/").pop() ?? "").toLowerCase().startsWith(word.toLowerCase()));
+  const seq = (path: string) => changed[path]?.seq ?? 0;
+  return paths.toSorted((a, b) => begins(b) - begins(a) || seq(b) - seq(a) || a.length - b.length || a.localeCompare(b)).slice(0, MAX_SUGGESTIONS);
+}
+
+function useSuggestions(stream: SessionStream, area: RefObject<HTMLTextAreaElement | null>, commands: SessionCommand[]) {
+  const { id } = stream;
   const [suggestions, setSuggestions] = useState<Suggestion[]>([]);
   const [at, setAt] = useState(0);
   const requestNumber = useRef(0);
@@ -158,8 +185,8 @@ function useSuggestions(id: string, area: RefObject<HTMLTextAreaElement | null>,
     }
     const request = (requestNumber.current += 1);
     const pattern = word ? `**/*${[...word].map((char) => (/[[\]*?{}\\!]/.test(char) ? `[${char}]` : char)).join("")}*` : "**/*";
-    get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=8&pattern=${encodeURIComponent(pattern)}`).then(
-      (result) => request === requestNumber.current && setSuggestions(result.paths.map((path) => ({ label: path, detail: "", pick: () => replace(`@${path} `) }))),
+    get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=200&pattern=${encodeURIComponent(pattern)}`).then(
+      (result) => request === requestNumber.current && setSuggestions(nearest(result.paths, word, stream.view.files).map((path) => ({ label: path, detail: "", pick: () => replace(`@${path} `) }))),
       () => request === requestNumber.current && setSuggestions([]), // no list is no error: the text can be typed
     );
   };

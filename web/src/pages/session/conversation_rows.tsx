@@ -7,7 +7,7 @@ import { useChangesOf } from "../../api/queries";
 import { copyText } from "../../clipboard";
 import type { Message, Note, Prompt, Reply, Row, UserCommand, UserTests } from "../../fold/view";
 import { clock, dollars, repositoryName, seconds, tokens } from "../../number_and_time_format";
-import { Badge, IconButton } from "../../shared/form_controls";
+import { Badge, Button, IconButton } from "../../shared/form_controls";
 import { Icon, type IconName } from "../../shared/icons";
 import { Markdown } from "../../shared/markdown";
 import { ModelSettingsLink, needsModelKey } from "../../shared/error_message";
@@ -17,7 +17,10 @@ import { ChangeState } from "../change_row";
 import { useSessionContext, useView } from "./session_context";
 import { useOpen } from "./open_rows";
 import { CommandOutput, TestsDetail, ToolRow, testsSummary } from "./tool_row";
-import { UndoDialog } from "./undo_dialog";
+import { UndoDialog, runsToUndo } from "./undo_dialog";
+
+const MAX_TEXT_CHARS = 2000;
+const MAX_TEXT_LINES = 20;
 
 export function RowView({ row }: { row: Row }) {
   const shown = one(row);
@@ -57,7 +60,7 @@ function PromptRow({ row }: { row: Prompt }) {
         <Badge tone={TONES[state] ?? "none"}>{row.undone ? strings.session.undone : strings.session.outcome[state] ?? state}</Badge>
         <PromptMenu row={row} />
       </header>
-      <div className="mt-1 max-w-[72ch] text-14 break-words whitespace-pre-wrap"><SafeText text={row.text} /></div>
+      <LongText id={row.id} text={row.text} />
       {row.reason && row.outcome !== "done" && <p className="mt-1 text-bad"><SafeText text={row.reason} /> {needsModelKey(row.reason) && <ModelSettingsLink />}</p>}
     </article>
   );
@@ -90,18 +93,20 @@ function PromptMenu({ row }: { row: Prompt }) {
   const [, go] = useLocation();
   const [undoing, setUndoing] = useState(false);
   const after = view.snapshots.findLast((each) => each.seq <= (view.rows.findLast((other) => other.runId === row.runId)?.seq ?? 0));
+  const isBeforeUndoable = !row.undone && row.state === "ended" && runsToUndo(view, row.runId).length > 1;
   return (
     <>
       <Menu label={strings.session.more}>
         <MenuItem icon="copy" onSelect={() => void copyText(row.text)}>{strings.session.copy}</MenuItem>
-        {canWrite && <MenuItem icon="retry" onSelect={() => void stream.give({ type: "prompt", text: row.text })}>{strings.session.retry}</MenuItem>}
+        {canWrite && <MenuItem icon="retry" onSelect={() => stream.request({ type: "prompt", text: row.text })}>{strings.session.retry}</MenuItem>}
         {canWrite && (
-          <MenuItem icon="fork" onSelect={() => void post<Session>(`/sessions/${id}/fork`, { conversation: true, ...(after ? { snapshot: after.number } : {}) }).then((made) => go(`/s/${made.id}`))}>{strings.session.fork}</MenuItem>
+          <MenuItem icon="fork" onSelect={() => void post<Session>(`/sessions/${id}/fork`, { conversation: true, ...(after ? { snapshot: after.number } : {}) }).then((made) => go(`/s/${made.id}`), (error: unknown) => stream.report(error))}>{strings.session.fork}</MenuItem>
         )}
         {canWrite && view.undoable === row.runId && !row.undone && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undo}</MenuItem>}
-        {canWrite && row.undone && view.redoable && <MenuItem icon="redo" onSelect={() => void stream.give({ type: "redo" })}>{strings.session.redo}</MenuItem>}
+        {canWrite && isBeforeUndoable && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undoToHere}</MenuItem>}
+        {canWrite && row.undone && view.redoable && <MenuItem icon="redo" onSelect={() => stream.request({ type: "redo" })}>{strings.session.redo}</MenuItem>}
       </Menu>
-      {undoing && <UndoDialog onClose={() => setUndoing(false)} />}
+      {undoing && <UndoDialog to={row.runId} onClose={() => setUndoing(false)} />}
     </>
   );
 }
@@ -111,8 +116,21 @@ function MessageRow({ row }: { row: Message }) {
   return (
     <article className="px-3 py-2">
       <header className="flex gap-2 text-12 text-t3"><span className="font-semibold text-t1"><SafeText text={nameOf(row.by || (row.author === "user" ? "" : row.author))} /></span><time>{clock(row.atMs)}</time></header>
-      <div className="mt-0.5 max-w-[72ch] text-14 break-words whitespace-pre-wrap"><SafeText text={row.text} /></div>
+      <LongText id={row.id} text={row.text} />
     </article>
+  );
+}
+
+/** A text that a person has sent. Pasted pages are folded. */
+function LongText({ id, text }: { id: string; text: string }) {
+  const [open, toggle] = useOpen(`${id}:text`, false);
+  const lines = text.split("\n");
+  const isLong = text.length > MAX_TEXT_CHARS || lines.length > MAX_TEXT_LINES;
+  return (
+    <>
+      <div className="mt-1 max-w-[72ch] text-14 break-words whitespace-pre-wrap"><SafeText text={isLong && !open ? lines.slice(0, MAX_TEXT_LINES).join("\n").slice(0, MAX_TEXT_CHARS) : text} /></div>
+      {isLong && <Button kind="quiet" small className="-ml-2" aria-expanded={open} onClick={toggle}>{open ? strings.session.less : `${strings.session.all} · ${strings.session.lines(lines.length)}`}</Button>}
+    </>
   );
 }
 

@@ -12,6 +12,7 @@ import { StateMark } from "../../shared/state_mark";
 import { strings } from "../../strings";
 import { text as sharing } from "../../strings/sharing";
 import { ChangeState } from "../change_row";
+import { EndDialog } from "../end_dialog";
 import { useSessionContext, useView } from "./session_context";
 import { Menu, MenuItem, modelName } from "./conversation_rows";
 import { OptionsDialog } from "./options_dialog";
@@ -28,9 +29,10 @@ export function Header({ title, onUndo }: { title: string; onUndo: () => void })
   const obstacle = useProposeObstacle();
   const [proposing, setProposing] = useState(false);
   const [options, setOptions] = useState(false);
+  const [isEnding, setEnding] = useState(false);
   const [isSharing, setSharing] = useState(false);
   const isWorking = view.run !== "" || view.state === "queued";
-  const give = (type: "cancel" | "pause" | "resume" | "end" | "redo") => void stream.give(type === "end" ? { type, reason: "" } : ({ type } as Input));
+  const give = (type: "cancel" | "pause" | "resume" | "redo") => stream.request({ type } as Input);
   usePageCommands(!canWrite ? [] : [
     ...(undoableRun(view) && !isWorking ? [{ label: strings.session.undo, icon: "undo" as const, run: onUndo }] : []),
     ...(view.redoable && !isWorking ? [{ label: strings.session.redo, icon: "redo" as const, run: () => give("redo") }] : []),
@@ -56,10 +58,11 @@ export function Header({ title, onUndo }: { title: string; onUndo: () => void })
           {canManage && <MenuItem icon="person" onSelect={() => setSharing(true)}>{sharing.menu}</MenuItem>}
           <MenuItem icon="play" onSelect={() => go(`/s/${id}/play`)}>{strings.palette.play}</MenuItem>
           <MenuItem icon="download" onSelect={() => window.open(`/api/v1/sessions/${id}/record`, "_self")}>{strings.session.export}</MenuItem>
-          {canManage && view.state !== "ended" && <MenuItem icon="stop" onSelect={() => { give("end"); go("/"); }}>{strings.session.end}</MenuItem>}
+          {canManage && view.state !== "ended" && <MenuItem icon="stop" onSelect={() => setEnding(true)}>{strings.session.end}</MenuItem>}
         </Menu>
       </div>
       <Meter />
+      {isEnding && <EndDialog ids={[id]} onClose={() => setEnding(false)} onDone={() => go("/")} />}
       {options && <OptionsDialog onClose={() => setOptions(false)} />}
       {isSharing && <ShareDialog onClose={() => setSharing(false)} />}
       {proposing && <ProposeDialog onClose={() => setProposing(false)} />}

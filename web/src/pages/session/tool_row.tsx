@@ -181,7 +181,7 @@ export function TestsDetail({ tests }: { tests: Tests }) {
             <span className="min-w-0 truncate font-semibold"><SafeText text={each.name} /></span>
             {each.file && <span className="shrink-0 text-12 text-link"><SafeText text={`${each.file}:${each.line ?? ""}`} /></span>}
           </button>
-          {each.message && <pre className="max-h-40 overflow-auto pl-5 leading-5 whitespace-pre-wrap text-t2"><SafeText text={each.message} /></pre>}
+          {each.message && <pre tabIndex={0} className="max-h-40 overflow-auto pl-5 leading-5 whitespace-pre-wrap text-t2"><SafeText text={each.message} /></pre>}
         </div>
       ))}
       <Button kind="quiet" small onClick={() => showPanel("tests")}>{strings.session.allTests}</Button>

@@ -1,11 +1,12 @@
 // The work area: files and editor above, panels below. What is open stands in the address.
-import { Suspense, lazy, useCallback, useEffect, useState } from "react";
+import { Suspense, lazy, useCallback, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 import { Boundary } from "../../shared/error_boundary";
 import { IconButton } from "../../shared/form_controls";
 import type { IconName } from "../../shared/icons";
 import { Icon } from "../../shared/icons";
-import { Splitter, useSize } from "../../shared/panel_splitter";
+import { Splitter, useFlag, useSize } from "../../shared/panel_splitter";
+import { isPressed } from "../../shared/shortcuts";
 import { strings } from "../../strings";
 import { type Panel, useSessionContext, useView } from "./session_context";
 import { Changes } from "./panels/session_diff";
@@ -66,18 +67,18 @@ function usePanel(): [Panel, Choose] {
 function WideWork() {
   const [filesWidth, setFilesWidth] = useSize("files", 176);
   const [panelHeight, setPanelHeight] = useSize("panel", 300);
-  const [isMaximised, setMaximised] = useState(false);
+  const [isMaximised, maximise] = useFlag("maximised");
+  const [isCollapsed, collapse, expand] = useFlag("collapsed");
   const wide = useIsWide();
   const [panel, choose] = usePanel();
-  const maximise = useCallback(() => setMaximised((before) => !before), []);
-  useWorkKeys(maximise);
+  useWorkKeys(maximise, expand);
   const height = isMaximised ? undefined : wide ? panelHeight : Math.min(panelHeight, 320);
   return (
     <div className="flex h-full flex-col">
       {!isMaximised && <div className="flex min-h-0 grow"><FilesPart width={filesWidth} resize={setFilesWidth} /><EditorPart /></div>}
-      {!isMaximised && <Splitter label={strings.panel.resizePanel} size={panelHeight} min={96} max={Math.max(96, window.innerHeight - 220)} onSize={setPanelHeight} vertical from="end" />}
-      <div className={`flex flex-col bg-panel ${isMaximised ? "min-h-0 grow" : "shrink-0"}`} style={height === undefined ? {} : { height }}>
-        <Panels tabs={PANELS} panel={panel} choose={choose} maximise={maximise} />
+      {!isMaximised && !isCollapsed && <Splitter label={strings.panel.resizePanel} size={panelHeight} min={96} max={Math.max(96, window.innerHeight - 220)} onSize={setPanelHeight} vertical from="end" collapse={collapse} />}
+      <div className={`flex flex-col bg-panel ${isMaximised ? "min-h-0 grow" : "shrink-0"}`} style={height === undefined || isCollapsed ? {} : { height }}>
+        <Panels tabs={PANELS} panel={panel} choose={choose} maximise={maximise} {...(isMaximised ? {} : { collapse, expand, isCollapsed })} />
       </div>
     </div>
   );
@@ -91,15 +92,15 @@ function RoomyWork() {
   const [filesWidth, setFilesWidth] = useSize("files", 208);
   const [sideWidth, setSideWidth] = useSize("side", 340);
   const [panelHeight, setPanelHeight] = useSize("panel", 300);
-  const [isMaximised, setMaximised] = useState(false);
+  const [isMaximised, maximise] = useFlag("maximised");
+  const [isCollapsed, collapse, expand] = useFlag("collapsed");
   const [panel, choose] = usePanel();
   const isBeside = BESIDE.some(([name]) => name === panel);
   const [beside, setBeside] = useState<Panel>(isBeside ? panel : "changes");
   const [below, setBelow] = useState<Panel>(isBeside ? "terminal" : panel);
   if (isBeside && beside !== panel) setBeside(panel);
   if (!isBeside && below !== panel) setBelow(panel);
-  const maximise = useCallback(() => setMaximised((before) => !before), []);
-  useWorkKeys(maximise);
+  useWorkKeys(maximise, expand);
   return (
     <div className="flex h-full">
       <FilesPart width={filesWidth} resize={setFilesWidth} />
@@ -111,9 +112,9 @@ function RoomyWork() {
             <div className="flex h-full shrink-0 flex-col bg-panel" style={{ width: sideWidth }}><Panels tabs={BESIDE} panel={beside} choose={choose} /></div>
           </div>
         )}
-        {!isMaximised && <Splitter label={strings.panel.resizePanel} size={panelHeight} min={96} max={Math.max(96, window.innerHeight - 220)} onSize={setPanelHeight} vertical from="end" />}
-        <div className={`flex flex-col bg-panel ${isMaximised ? "min-h-0 grow" : "shrink-0"}`} style={isMaximised ? {} : { height: panelHeight }}>
-          <Panels tabs={BELOW} panel={below} choose={choose} maximise={maximise} />
+        {!isMaximised && !isCollapsed && <Splitter label={strings.panel.resizePanel} size={panelHeight} min={96} max={Math.max(96, window.innerHeight - 220)} onSize={setPanelHeight} vertical from="end" collapse={collapse} />}
+        <div className={`flex flex-col bg-panel ${isMaximised ? "min-h-0 grow" : "shrink-0"}`} style={isMaximised || isCollapsed ? {} : { height: panelHeight }}>
+          <Panels tabs={BELOW} panel={below} choose={choose} maximise={maximise} {...(isMaximised ? {} : { collapse, expand, isCollapsed })} />
         </div>
       </div>
     </div>
@@ -121,10 +122,21 @@ function RoomyWork() {
 }
 
 function FilesPart({ width, resize }: { width: number; resize: (width: number) => void }) {
+  const [isCollapsed, collapse] = useFlag("files");
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!isPressed(event, "files") || (event.target instanceof Element && event.target.closest(".xterm"))) return;
+      event.preventDefault();
+      collapse();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [collapse]);
+  if (isCollapsed) return <div className="shrink-0 border-r bg-frame p-1"><IconButton icon="folder" size={14} label={strings.panel.showFiles} aria-expanded="false" aria-keyshortcuts="Control+B" onClick={collapse} /></div>;
   return (
     <>
-      <section aria-label={strings.session.files} className="h-full shrink-0 overflow-hidden bg-panel" style={{ width }}><Boundary what={strings.session.files}><Files /></Boundary></section>
-      <Splitter label={strings.panel.resizeFiles} size={width} min={120} max={420} onSize={resize} />
+      <section aria-label={strings.session.files} className="h-full shrink-0 overflow-hidden bg-panel" style={{ width }}><Boundary what={strings.session.files}><Files collapse={collapse} /></Boundary></section>
+      <Splitter label={strings.panel.resizeFiles} size={width} min={120} max={420} onSize={resize} collapse={collapse} />
     </>
   );
 }
@@ -134,13 +146,20 @@ function EditorPart() {
 }
 
 /** Panels in tabs. One that was shown stays as it is while another is. */
-function Panels({ tabs, panel, choose, maximise }: { tabs: typeof PANELS; panel: Panel; choose: Choose; maximise?: () => void }) {
+type PanelsProps = { tabs: typeof PANELS; panel: Panel; choose: Choose; maximise?: () => void; collapse?: () => void; expand?: () => void; isCollapsed?: boolean };
+
+function Panels({ tabs, panel, choose, maximise, collapse, expand, isCollapsed = false }: PanelsProps) {
+  const shown = useRef(panel);
+  useEffect(() => { // somebody asked for another: by a link or a command
+    if (shown.current !== panel) expand?.();
+    shown.current = panel;
+  }, [panel, expand]);
   const [visited, setVisited] = useState<ReadonlySet<Panel>>(new Set([panel]));
   if (!visited.has(panel)) setVisited(new Set([...visited, panel]));
   return (
     <>
-      <PanelTabs tabs={tabs} panel={panel} choose={choose} {...(maximise ? { maximise } : {})} />
-      <div className="min-h-0 grow">
+      <PanelTabs tabs={tabs} panel={panel} choose={(name) => { expand?.(); choose(name); }} isCollapsed={isCollapsed} {...(maximise ? { maximise } : {})} {...(collapse ? { collapse } : {})} />
+      <div className={isCollapsed ? "hidden" : "min-h-0 grow"}>
         {tabs.filter(([name]) => visited.has(name)).map(([name, label]) => (
           <section key={name} aria-label={label} className={`h-full ${name === panel ? "" : "hidden"}`}>
             <Boundary what={label}><Suspense fallback={null}><Content name={name} shown={name === panel} /></Suspense></Boundary>
@@ -161,7 +180,9 @@ function Content({ name, shown }: { name: Panel; shown: boolean }) {
   }
 }
 
-function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise }: { tabs: [Name, string, IconName][]; panel: Name; choose: (name: Name) => void; maximise?: () => void }) {
+type TabsProps<Name> = { tabs: [Name, string, IconName][]; panel: Name; choose: (name: Name) => void; maximise?: () => void; collapse?: () => void; isCollapsed?: boolean };
+
+function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise, collapse, isCollapsed = false }: TabsProps<Name>) {
   const view = useView();
   const counts: Partial<Record<Tab, string>> = {
     changes: String(Object.keys(view.files).length || ""),
@@ -171,7 +192,7 @@ function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise }: { tabs: 
     <div className="flex min-h-8 shrink-0 items-stretch border-b bg-frame">
       <div role="tablist" aria-label={strings.session.work} className="flex min-w-0 flex-wrap max-sm:grid max-sm:grow max-sm:grid-cols-4">
         {tabs.map(([name, label, icon]) => (
-          <button key={name} type="button" role="tab" aria-selected={name === panel} onClick={() => choose(name)} onDoubleClick={maximise} className={`fade inset-focus flex h-8 items-center gap-1.5 border-b-2 px-3 text-12 max-sm:justify-center max-sm:px-1 pointer-coarse:h-11 ${name === panel ? "border-accent bg-panel text-t1" : "border-transparent text-t2 hover:bg-hover"}`}>
+          <button key={name} type="button" role="tab" aria-selected={name === panel && !isCollapsed} onClick={() => choose(name)} onDoubleClick={maximise} className={`fade inset-focus flex h-8 items-center gap-1.5 border-b-2 px-3 text-12 max-sm:justify-center max-sm:px-1 pointer-coarse:h-11 ${name === panel && !isCollapsed ? "border-accent bg-panel text-t1" : "border-transparent text-t2 hover:bg-hover"}`}>
             <Icon name={icon} size={14} className="text-t3 max-sm:hidden" />
             {label}
             {counts[name] && <span className={`text-11 ${name === "tests" && view.tests?.failed && !areTestsStale(view) ? "text-bad" : "text-t3"}`}>{counts[name]}</span>}
@@ -179,7 +200,8 @@ function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise }: { tabs: 
         ))}
       </div>
       <span className="grow" />
-      {maximise && <IconButton icon="max" label={strings.panel.maximise} size={14} onClick={maximise} className="m-1" />}
+      {collapse && <IconButton icon="down" label={isCollapsed ? strings.panel.expand : strings.panel.collapse} aria-expanded={!isCollapsed} size={14} onClick={collapse} className={`m-1 ${isCollapsed ? "[&_svg]:rotate-180" : ""}`} />}
+      {maximise && !isCollapsed && <IconButton icon="max" label={strings.panel.maximise} size={14} onClick={maximise} className="m-1" />}
     </div>
   );
 }
@@ -187,10 +209,10 @@ function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise }: { tabs: 
 const PANEL_KEYS: Record<string, Panel> = { t: "terminal", x: "tests", d: "changes", p: "preview", l: "log" };
 
 /** Ctrl+J then a letter, Ctrl+Backquote and Ctrl+Backslash, also from inside a terminal. */
-function useWorkKeys(maximise: () => void) {
+function useWorkKeys(maximise: () => void, expand: () => void) {
   const { showPanel } = useSessionContext();
+  const awaitedAt = useRef(0); // of Ctrl+J, also while the page renews what it knows of the session
   useEffect(() => {
-    let awaited = 0;
     function onKey(event: KeyboardEvent) {
       const mod = event.ctrlKey || event.metaKey;
       const inTerminal = event.target instanceof Element && event.target.closest(".xterm") !== null;
@@ -198,15 +220,19 @@ function useWorkKeys(maximise: () => void) {
         if (inTerminal) document.querySelector<HTMLElement>("[data-composer]")?.focus();
         else {
           showPanel("terminal");
+          expand();
           setTimeout(() => document.querySelector<HTMLElement>(".xterm textarea, [data-open-terminal]")?.focus(), 50);
         }
       } else if (inTerminal) return;
-      else if (mod && event.key === "j") awaited = event.timeStamp;
+      else if (mod && event.key === "j") awaitedAt.current = event.timeStamp;
       else if (mod && event.key === "\\") maximise();
-      else if (awaited && event.timeStamp - awaited < 1500 && !mod) {
-        awaited = 0;
+      else if (awaitedAt.current && event.timeStamp - awaitedAt.current < 1500 && !mod) {
+        awaitedAt.current = 0;
         const panel = PANEL_KEYS[event.key];
-        if (panel) showPanel(panel);
+        if (panel) {
+          showPanel(panel);
+          expand();
+        }
         else if (event.key === "c") document.querySelector<HTMLElement>("[data-composer]")?.focus();
         else if (event.key === "e") document.querySelector<HTMLElement>(".cm-content")?.focus();
         else if (event.key === "f") document.querySelector<HTMLElement>("[role=tree]")?.focus();
@@ -217,5 +243,5 @@ function useWorkKeys(maximise: () => void) {
     }
     window.addEventListener("keydown", onKey, true);
     return () => window.removeEventListener("keydown", onKey, true);
-  }, [maximise, showPanel]);
+  }, [maximise, expand, showPanel]);
 }

@@ -9,6 +9,7 @@ import { Badge, Button, Field } from "../../shared/form_controls";
 import { notifying, setNotifying, useNotifying } from "../../shared/notifications";
 import { useNow } from "../../shared/current_time";
 import { ProblemLine } from "../../shared/error_message";
+import { areCharacterKeysOn, setCharacterKeys } from "../../shared/shortcuts";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { type Theme, currentTheme, setTheme } from "../../theme";
@@ -39,6 +40,9 @@ export function You({ user }: { user: User }) {
             <label key={each} className="flex items-center gap-1.5"><input type="radio" name="theme" checked={theme === each} onChange={() => { setTheme(each); choose(each); void send("/users/me/preferences", { method: "PATCH", body: { theme: each } }); }} className="accent-accent" />{strings.theme[each]}</label>
           ))}
         </fieldset>
+      </Card>
+      <Card title={strings.keys.title} about={text.characterKeysAbout}>
+        <label className="flex items-center gap-1.5"><input type="checkbox" defaultChecked={areCharacterKeysOn()} onChange={(event) => setCharacterKeys(event.target.checked)} className="accent-accent" />{text.characterKeys}</label>
       </Card>
       <Notify />
       <Card title={strings.login.password} about={text.passwordHint}>

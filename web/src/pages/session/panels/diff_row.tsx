@@ -8,7 +8,7 @@ import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import { type ChangeRow, type Comment, type Draft, type Side, hunkKey, numberOf, sideOf } from "./diff_rows";
 
-export const HEIGHTS: Record<ChangeRow["kind"], number> = { file: 28, note: 28, hunk: 24, line: 20, pair: 20, comment: 36, form: 96 };
+export const HEIGHTS: Record<ChangeRow["kind"], number> = { file: 28, note: 28, hunk: 24, line: 24, pair: 24, comment: 36, form: 96 };
 const TINTS = { "+": "bg-add", "-": "bg-del", " ": "" };
 
 export type Actions = {
@@ -29,9 +29,9 @@ export function ChangeRowView({ row, actions }: { row: ChangeRow; actions: Actio
     case "file": return <FileHeader row={row} actions={actions} />;
     case "note": return <p className="meta px-3 py-1.5">{row.file.note ? strings.diff.binary : row.file.added + row.file.deleted > 0 ? strings.session.loading : strings.diff.noLines}</p>;
     case "hunk": return <HunkHeader row={row} actions={actions} />;
-    case "line": return <div className={`flex h-5 ${TINTS[row.line.sign]}`}><Cells line={row.line} side={sideOf(row.line)} row={row} actions={actions} /></div>;
+    case "line": return <div className={`flex h-6 ${TINTS[row.line.sign]}`}><Cells line={row.line} side={sideOf(row.line)} row={row} actions={actions} /></div>;
     case "pair": return (
-      <div className="grid h-5 grid-cols-2">
+      <div className="grid h-6 grid-cols-2">
         <div className={`flex min-w-0 overflow-hidden border-r ${row.left ? TINTS[row.left.sign] : "bg-code"}`}>{row.left && <Cells line={row.left} side="old" row={row} actions={actions} />}</div>
         <div className={`flex min-w-0 overflow-hidden ${row.right ? TINTS[row.right.sign] : "bg-code"}`}>{row.right && <Cells line={row.right} side="new" row={row} actions={actions} />}</div>
       </div>

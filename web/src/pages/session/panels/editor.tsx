@@ -176,7 +176,7 @@ function Body({ document: doc, line }: { document: Document; line: number }) {
       {session?.state === "parked" && <p className="meta bg-code px-3 py-1">{strings.panel.parked}</p>}
       {(doc.status === "binary" || doc.status === "large") ? (
         <div className="grid grow place-items-center text-t2"><div className="text-center"><Icon name="file" size={24} className="mx-auto mb-2" /><p>{doc.status === "binary" ? strings.panel.binary : strings.panel.tooLarge}</p><a href={url} className="mt-2 inline-block text-link underline">{strings.panel.download}</a></div></div>
-      ) : <div ref={host} className="min-h-0 grow overflow-hidden" />}
+      ) : <div ref={host} className="ring-inside min-h-0 grow overflow-hidden" />}
     </div>
   );
 }

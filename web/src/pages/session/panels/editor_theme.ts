@@ -5,7 +5,7 @@ import { tags } from "@lezer/highlight";
 
 export const editorTheme = EditorView.theme({
   "&": { height: "100%", fontSize: "13px", color: "var(--text-1)", backgroundColor: "var(--panel)" },
-  "&.cm-focused": { outline: "none" },
+  "&.cm-focused": { outline: "none" }, // its place has the ring
   ".cm-scroller": { fontFamily: '"Hutch Mono", ui-monospace, "DejaVu Sans Mono", monospace', lineHeight: "20px", fontVariantLigatures: "none" },
   ".cm-content": { caretColor: "var(--text-1)" },
   ".cm-gutters": { backgroundColor: "var(--panel)", color: "var(--text-3)", border: "none" },

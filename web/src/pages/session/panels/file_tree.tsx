@@ -1,21 +1,21 @@
 // The file tree: one flat virtual list; directories are listed when they are opened.
 import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, useDeferredValue, useMemo, useRef, useState } from "react";
-import { type Schemas, get, inAddress, post, send } from "../../../api/http_client";
+import { type DragEvent, type KeyboardEvent, useDeferredValue, useMemo, useRef, useState } from "react";
+import { type Schemas, get, inAddress, post } from "../../../api/http_client";
 import type { FileMark } from "../../../fold/view";
-import { Button, Field } from "../../../shared/form_controls";
-import { Dialog } from "../../../shared/dialog";
+import { Field, IconButton } from "../../../shared/form_controls";
 import { Icon } from "../../../shared/icons";
 import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import { useSessionContext, useView } from "../session_context";
 import { Menu, MenuItem } from "../conversation_rows";
+import { type FileAction, FileDialog } from "./file_dialogs";
+import { UploadList, useUploads } from "./uploads";
 
 type File = Schemas["File"];
 type Node = { file: File; level: number; open: boolean; size: number; place: number };
-type Doing = { kind: "file" | "folder" | "rename" | "remove"; path: string };
 
 const ROW_PX = 24;
 const MARKS: Record<FileMark["kind"], [string, string]> = { created: ["A", "text-ok"], modified: ["M", "text-warn"], deleted: ["D", "text-bad"], moved: ["R", "text-info"] };
@@ -31,14 +31,16 @@ async function listAll(id: string, path: string): Promise<File[]> {
   return files.sort((a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || a.path.localeCompare(b.path));
 }
 
-export function Files() {
+const DRAGGED = "application/x-hutch-path";
+
+export function Files({ collapse }: { collapse?: () => void }) {
   const { id, openFile, canWrite } = useSessionContext();
   const view = useView();
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [filter, setFilter] = useState("");
   const words = useDeferredValue(filter.trim());
   const [selected, setSelected] = useState("");
-  const [doing, setDoing] = useState<Doing | null>(null);
+  const [doing, setDoing] = useState<FileAction | null>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const upload = useRef<HTMLInputElement>(null);
   const queries = useQueryClient();
@@ -53,6 +55,24 @@ export function Files() {
   const virtual = useVirtualizer({ count: nodes.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 10 });
   const dirty = new Set(Object.keys(view.files).flatMap((path) => path.split("/").slice(0, -1).map((_, index, parts) => parts.slice(0, index + 1).join("/"))));
   const renew = () => void queries.invalidateQueries({ queryKey: ["files", id] });
+  const uploads = useUploads(id, renew);
+  const [error, setError] = useState<unknown>(null);
+  const [target, setTarget] = useState<string | null>(null); // the directory under something that is dragged
+  const isDirectory = (path: string) => nodes.some((node) => node.file.path === path && node.file.kind === "directory");
+  const directoryOf = (path: string) => (isDirectory(path) ? path : parentOf(path));
+  const inSelected = directoryOf(selected) && `${directoryOf(selected)}/`;
+  const dropped = (event: DragEvent) => directoryOf((event.target as Element).closest<HTMLElement>("[role=treeitem]")?.dataset["path"] ?? "");
+  function drop(event: DragEvent) {
+    event.preventDefault();
+    setTarget(null);
+    if (!canWrite) return;
+    const directory = dropped(event);
+    const moved = event.dataTransfer.getData(DRAGGED);
+    if (!moved) return uploads.add([...event.dataTransfer.files], directory);
+    const to = directory ? `${directory}/${nameOf(moved)}` : nameOf(moved);
+    setError(null);
+    if (to !== moved) post(`/sessions/${id}/move`, { path: moved, to }).then(renew, setError);
+  }
 
   const activate = (file: File) => {
     setSelected(file.path);
@@ -79,7 +99,7 @@ export function Files() {
     else if (event.key === "ArrowLeft" && node?.open) activate(node.file);
     else if (event.key === "ArrowLeft" && node) move(nodes.findIndex((each) => each.file.path === node.file.path.split("/").slice(0, -1).join("/")));
     else if (event.key === "F2" && node && canWrite) setDoing({ kind: "rename", path: node.file.path });
-    else if (event.key === "Delete" && node && canWrite) setDoing({ kind: "remove", path: node.file.path });
+    else if (event.key === "Delete" && node && canWrite) setDoing({ kind: "remove", path: node.file.path, isDirectory: node.file.kind === "directory" });
     else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) {
       const text = event.timeStamp - typed.current.at < 800 ? typed.current.text + event.key : event.key;
       typed.current = { text, at: event.timeStamp };
@@ -96,28 +116,32 @@ export function Files() {
         <Field value={filter} onChange={(event) => setFilter(event.target.value)} placeholder={strings.panel.filterFiles} aria-label={strings.panel.filterFiles} className="!h-6 grow text-12" />
         {canWrite && (
           <Menu label={strings.session.more} icon="plus">
-            <MenuItem icon="file" onSelect={() => setDoing({ kind: "file", path: "" })}>{strings.panel.newFile}</MenuItem>
-            <MenuItem icon="folder" onSelect={() => setDoing({ kind: "folder", path: "" })}>{strings.panel.newFolder}</MenuItem>
+            <MenuItem icon="file" onSelect={() => setDoing({ kind: "file", path: inSelected })}>{strings.panel.newFile}</MenuItem>
+            <MenuItem icon="folder" onSelect={() => setDoing({ kind: "folder", path: inSelected })}>{strings.panel.newFolder}</MenuItem>
             <MenuItem icon="download" onSelect={() => upload.current?.click()}>{strings.panel.upload}</MenuItem>
           </Menu>
         )}
-        <input ref={upload} type="file" multiple hidden onChange={(event) => void uploadAll(id, [...(event.target.files ?? [])]).then(renew)} />
+        {collapse && <IconButton icon="chevron" size={12} className="[&_svg]:rotate-180" label={strings.panel.hideFiles} aria-expanded="true" aria-keyshortcuts="Control+B" onClick={collapse} />}
+        <input ref={upload} type="file" multiple hidden onChange={(event) => { uploads.add([...(event.target.files ?? [])], directoryOf(selected)); event.target.value = ""; }} />
       </div>
       {failed && <div className="p-1"><ProblemLine error={failed} retry={renew} /></div>}
-      <div ref={scroller} className="min-h-0 grow overflow-auto" onDragOver={(event) => event.preventDefault()} onDrop={(event) => { event.preventDefault(); if (canWrite) void uploadAll(id, [...event.dataTransfer.files]).then(renew); }}>
+      {error !== null && <div className="p-1"><ProblemLine error={error} /></div>}
+      <UploadList uploads={uploads} />
+      <div ref={scroller} className={`min-h-0 grow overflow-auto ${target === "" ? "bg-selected" : ""}`} onDragOver={(event) => { event.preventDefault(); setTarget(dropped(event)); }} onDragLeave={() => setTarget(null)} onDrop={drop}>
         <div role="tree" aria-label={strings.session.files} tabIndex={0} onKeyDown={onKey} aria-activedescendant={selected ? `file-${selected}` : undefined} className="inset-focus relative min-h-full" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((item) => {
             const node = nodes[item.index];
-            return node && <TreeRow key={node.file.path} node={node} top={item.start} mark={view.files[node.file.path]} dirty={dirty.has(node.file.path)} whole={Boolean(words)} selected={selected === node.file.path} activate={activate} act={setDoing} />;
+            return node && <TreeRow key={node.file.path} node={node} top={item.start} mark={view.files[node.file.path]} dirty={dirty.has(node.file.path)} whole={Boolean(words)} selected={selected === node.file.path || target === node.file.path} activate={activate} act={setDoing} />;
           })}
         </div>
       </div>
-      {doing && <DoDialog id={id} doing={doing} onClose={() => setDoing(null)} onDone={renew} />}
+      {doing && <FileDialog action={doing} onClose={() => setDoing(null)} onDone={renew} />}
     </div>
   );
 }
 
 const nameOf = (path: string) => path.split("/").pop() ?? path;
+const parentOf = (path: string) => path.split("/").slice(0, -1).join("/");
 
 function flatten(directories: string[], listings: (File[] | undefined)[], opened: ReadonlySet<string>): Node[] {
   const known = new Map(directories.map((path, index) => [path, listings[index]]));
@@ -132,7 +156,7 @@ function flatten(directories: string[], listings: (File[] | undefined)[], opened
   return walk("", 1);
 }
 
-type RowProps = { node: Node; top: number; mark: FileMark | undefined; dirty: boolean; whole: boolean; selected: boolean; activate: (file: File) => void; act: (doing: Doing) => void };
+type RowProps = { node: Node; top: number; mark: FileMark | undefined; dirty: boolean; whole: boolean; selected: boolean; activate: (file: File) => void; act: (action: FileAction) => void };
 
 function TreeRow({ node, top, mark, dirty, whole, selected, activate, act }: RowProps) {
   const { id, canWrite } = useSessionContext();
@@ -140,17 +164,17 @@ function TreeRow({ node, top, mark, dirty, whole, selected, activate, act }: Row
   const isDirectory = file.kind === "directory";
   const shown = mark && MARKS[mark.kind];
   return (
-    <div id={`file-${file.path}`} role="treeitem" aria-level={level} aria-setsize={node.size} aria-posinset={node.place} aria-selected={selected} {...(isDirectory ? { "aria-expanded": open } : {})} onClick={() => activate(file)} style={{ top, paddingLeft: 4 + (level - 1) * 12 }}
+    <div id={`file-${file.path}`} role="treeitem" aria-level={level} aria-setsize={node.size} aria-posinset={node.place} aria-selected={selected} {...(isDirectory ? { "aria-expanded": open } : {})} data-path={file.path} draggable={canWrite} onDragStart={(event) => event.dataTransfer.setData(DRAGGED, file.path)} onClick={() => activate(file)} style={{ top, paddingLeft: 4 + (level - 1) * 12 }}
       className={`group absolute inset-x-0 flex h-6 items-center gap-1 pr-1 ${selected ? "bg-selected" : "hover:bg-hover"} ${mark?.by === "agent" ? "border-l-2 border-agent" : "border-l-2 border-transparent"}`}>
       <Icon name={isDirectory ? "chevron" : "file"} size={12} className={`text-t3 ${open ? "rotate-90" : ""}`} />
       <span className={`min-w-0 grow truncate text-13 ${shown ? shown[1] : ""}`} title={file.path}><SafeText text={whole ? file.path : nameOf(file.path)} /></span>
       {isDirectory && dirty && <span className="size-1.5 rounded-full bg-warn" />}
-      {canWrite && (
-        <span className="opacity-0 group-focus-within:opacity-100 group-hover:opacity-100" onClick={(event) => event.stopPropagation()}>
+      {(canWrite || !isDirectory) && (
+        <span className="opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:opacity-100" onClick={(event) => event.stopPropagation()}>
           <Menu label={strings.panel.fileMenu(file.path)}>
             {!isDirectory && <MenuItem icon="download" onSelect={() => window.open(`/api/v1/sessions/${id}/files/${inAddress(file.path)}`, "_self")}>{strings.panel.download}</MenuItem>}
-            <MenuItem icon="edit" onSelect={() => act({ kind: "rename", path: file.path })}>{strings.panel.rename}</MenuItem>
-            <MenuItem icon="cross" onSelect={() => act({ kind: "remove", path: file.path })}>{strings.panel.remove}</MenuItem>
+            {canWrite && <MenuItem icon="edit" onSelect={() => act({ kind: "rename", path: file.path })}>{strings.panel.rename}</MenuItem>}
+            {canWrite && <MenuItem icon="cross" onSelect={() => act({ kind: "remove", path: file.path, isDirectory })}>{strings.panel.remove}</MenuItem>}
           </Menu>
         </span>
       )}
@@ -158,42 +182,3 @@ function TreeRow({ node, top, mark, dirty, whole, selected, activate, act }: Row
     </div>
   );
 }
-
-async function uploadAll(id: string, files: globalThis.File[]): Promise<void> {
-  for (const file of files) await send(`/sessions/${id}/files/${inAddress(file.name)}`, { method: "PUT", raw: file });
-}
-
-function DoDialog({ id, doing, onClose, onDone }: { id: string; doing: Doing; onClose: () => void; onDone: () => void }) {
-  const { openFile } = useSessionContext();
-  const [path, setPath] = useState(doing.path);
-  const [error, setError] = useState<unknown>(null);
-  const titles = { file: strings.panel.newFile, folder: strings.panel.newFolder, rename: strings.panel.rename, remove: strings.panel.removeTitle(doing.path) };
-  async function act() {
-    try {
-      if (doing.kind === "file") await send(`/sessions/${id}/files/${inAddress(path)}`, { method: "PUT", raw: "", headers: { "If-None-Match": "*" } });
-      else if (doing.kind === "folder") await post(`/sessions/${id}/directories`, { path });
-      else if (doing.kind === "rename") await post(`/sessions/${id}/move`, { path: doing.path, to: path });
-      else await send(`/sessions/${id}/files/${inAddress(doing.path)}`, { method: "DELETE" });
-      onDone();
-      onClose();
-      if (doing.kind === "file") openFile(path);
-    } catch (failed) {
-      setError(failed);
-    }
-  }
-  return (
-    <Dialog title={titles[doing.kind]} onClose={onClose}>
-      <form onSubmit={(event) => { event.preventDefault(); void act(); }}>
-        {doing.kind === "remove" ? <p className="text-t2">{strings.panel.removeDetail}</p> : (
-          <label className="block text-12 text-t2">{strings.panel.pathOf}<Field autoFocus required value={path} onChange={(event) => setPath(event.target.value)} className="mt-1 w-full font-mono text-12" /></label>
-        )}
-        {error !== null && <div className="mt-3"><ProblemLine error={error} /></div>}
-        <div className="mt-4 flex justify-end gap-2">
-          <Button kind="quiet" onClick={onClose}>{strings.session.cancel}</Button>
-          <Button type="submit" kind={doing.kind === "remove" ? "danger" : "primary"}>{doing.kind === "remove" ? strings.panel.remove : doing.kind === "rename" ? strings.panel.rename : strings.panel.create}</Button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-

@@ -113,7 +113,7 @@ function Rows({ rows, actions, isSplit, scroller }: { rows: ChangeRow[]; actions
   const pinned = top && rows[top.index]?.kind !== "file" ? rows[top.index] : undefined;
   const width = virtual.scrollRect?.width ?? 0;
   return (
-    <div ref={scroller} tabIndex={0} role="group" aria-label={strings.panel.changes} className="inset-focus min-h-0 grow overflow-auto font-mono text-12 leading-5" style={{ "--panel-width": `${width}px` } as React.CSSProperties}>
+    <div ref={scroller} tabIndex={0} role="group" aria-label={strings.panel.changes} className="inset-focus min-h-0 grow overflow-auto font-mono text-12 leading-6" style={{ "--panel-width": `${width}px` } as React.CSSProperties}>
       {pinned && <div className="sticky top-0 left-0 z-10 h-0"><FileHeader row={pinned} actions={actions} /></div>}
       <div className="relative min-w-full" style={{ height: virtual.getTotalSize(), ...(isSplit ? {} : { width: `calc(${Math.min(chars, MAX_LINE_CHARS) + 24}ch + 76px)` }) }}>
         {items.map((item) => {

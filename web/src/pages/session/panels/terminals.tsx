@@ -130,7 +130,7 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
         {canWrite && connection && writer?.mode === "many" && <Button small kind="quiet" onClick={connection.takeOver}>{strings.panel.takeOver}</Button>}
       </div>
       {isFinding && tools && <FindBar tools={tools} onClose={() => { setFinding(false); tools.finder.clearDecorations(); tools.screen.focus(); }} />}
-      <div ref={host} role="group" aria-label={strings.panel.terminalLabel} className="min-h-0 grow overflow-hidden pl-2" />
+      <div ref={host} role="group" aria-label={strings.panel.terminalLabel} className="min-h-0 grow ring-inside overflow-hidden pl-2" />
     </>
   );
 }

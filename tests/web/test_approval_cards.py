@@ -1,0 +1,82 @@
+"""Cards that ask for an approval: their choices, their size, and several people who see one."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.cli.upping import Up
+from tests.web.test_editing_together import logged_in_as, share
+from tests.web.web_sessions import cassette, new_session
+
+pytestmark = pytest.mark.anyio
+
+FINISH = {"calls": [{"tool": "finish", "args": {"title": "Done", "summary": "All is there."}}]}
+
+
+def bash(command: str) -> object:
+    return {"calls": [{"tool": "bash", "args": {"command": command}}]}
+
+
+async def test_the_buttons_of_a_long_command_stay_visible_and_a_reload_shows_the_card_again(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    long = "\n".join(f"echo part {number}" for number in range(300))
+    session = await new_session(api, prompt="Go.", persona="pair", model=cassette(tmp_path, [bash(long)]))
+    await page.goto(f"{up.url}/s/{session}")
+    card = page.get_by_role("region", name="Needs you, 1 of 1")
+    for width, height in ((1280, 600), (390, 780), (320, 640)):
+        await page.set_viewport_size({"width": width, "height": height})
+        await page.reload()
+        await expect(card.get_by_text("echo part 0")).to_be_visible()
+        for name in ("Allow once", "Deny"):
+            await expect(card.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    shown = await card.locator("pre").inner_text()
+    assert shown.startswith("echo part 0\n") and shown.rstrip().endswith("echo part 299")
+
+
+async def test_each_choice_says_what_it_covers_and_a_call_that_no_rule_describes_has_two(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    opaque = bash('$(printf "%s" git) push')  # the program is known only when it runs
+    model = cassette(tmp_path, [bash("git push origin main"), opaque, FINISH])
+    session = await new_session(api, prompt="Go.", persona="pair", model=model)
+    await page.goto(f"{up.url}/s/{session}")
+    card = page.get_by_role("region", name="Needs you, 1 of 1")
+    await expect(card.get_by_role("button")).to_have_count(4)
+    await expect(card.get_by_text("asked by the rule “ask bash” of persona pair")).to_be_visible()
+    await expect(card.get_by_text("covers bash git push until the session ends")).to_be_visible()
+    await expect(card.get_by_text("in every session that you own; withdraw it in Settings")).to_be_visible()
+    await expect(card.locator("[data-ready=true]")).to_be_visible()
+    await card.get_by_role("button", name="Allow once").click()
+    await expect(card.get_by_text("This call can be allowed once only")).to_be_visible()
+    await expect(card.get_by_role("button")).to_have_count(2)
+
+
+async def test_an_answer_in_one_browser_changes_the_card_in_another(
+    page: Page, up: Up, browser: Browser, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    model = cassette(tmp_path, [bash("echo one"), bash("echo two"), FINISH])
+    session = await new_session(api, prompt="Go.", persona="pair", model=model)
+    async with logged_in_as("bo", up, browser) as other:
+        await share(api, session, "bo", "member")
+        await other.goto(f"{up.url}/s/{session}")
+        await page.goto(f"{up.url}/s/{session}")
+        mine, theirs = (each.get_by_role("region", name="Needs you, 1 of 1") for each in (page, other))
+        await expect(theirs.locator("[data-ready=true]")).to_be_visible()
+        await expect(mine.locator("[data-ready=true]")).to_be_visible()
+        # Their answer is on its way when mine arrives: theirs is refused, and that is no error.
+        inputs = f"{up.url}/api/v1/sessions/{session}/inputs"
+        held = []
+        await other.route(inputs, lambda route: held.append(route))
+        await theirs.get_by_role("button", name="Allow once").click()
+        await mine.get_by_role("button", name="Allow once").click()
+        await expect(theirs.get_by_text("echo two", exact=True)).to_be_visible()
+        await expect(other.get_by_text("allowed once by")).to_be_visible()
+        async with other.expect_response(inputs) as refused:
+            await held[0].continue_()
+        assert (await refused.value).status == 409
+        await expect(other.get_by_role("alert")).to_have_count(0)
+        await expect(theirs.get_by_text("echo two", exact=True)).to_be_visible()  # not answered by that
