@@ -94,8 +94,10 @@ async def test_a_directory_of_10_000_files_is_filtered_and_walked_by_keys(
     answer = await api.post(f"/sessions/{session}/commands", json={"command": command})
     assert answer.status_code < 300, answer.text
     tree = await open_tree(page, up, session)
+    await page.wait_for_load_state("networkidle")  # the directory is listed again after the last change
     await tree.focus()
     await page.keyboard.press("ArrowDown")
+    await expect(tree.get_by_role("treeitem", name="many")).to_have_attribute("aria-selected", "true")
     await page.keyboard.press("ArrowRight")
     many = tree.get_by_role("treeitem", name="many")
     await expect(many).to_have_attribute("aria-expanded", "true")
