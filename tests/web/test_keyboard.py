@@ -122,7 +122,7 @@ async def test_keys_of_one_character_can_be_switched_off(page: Page, up: Up) -> 
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
 
 
-async def test_a_run_is_spoken_in_few_sentences_and_nothing_moves_but_the_dot(
+async def test_a_run_is_announced_in_few_sentences_and_only_the_dot_is_animated(
     page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     def part(number: int) -> object:

@@ -1,4 +1,4 @@
-"""People take back runs, fork from one, and see why that was refused."""
+"""People undo runs, fork from one, and see why that was refused."""
 
 import asyncio
 import json
