@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.events import MessageSent, to_json
 from hutch.store.hash_chain import GENESIS, hash_payload, link, new_salts
-from hutch.store.signed_statements import Signer
+from hutch.store.signed_log_head_statements import Signer
 
 EVENTS = 100_000
 

@@ -19,7 +19,7 @@ from bench.row import Row, percentile
 from bench.server_interpreter import configured_as_server
 
 from hutch.agent.run_setup import RunSetup
-from hutch.domain.event_author import Actor, acting
+from hutch.domain.current_actor_and_event_author import Actor, acting
 from hutch.domain.events import FileChanged
 from hutch.domain.session import NewSession
 from hutch.flows import sessions

@@ -14,14 +14,14 @@ from bench.claim_prepare import GIT, make_repository
 from bench.row import Row
 
 from hutch.environment.layers.layer_store import Layer
-from hutch.environment.plan_builder import EnvironmentSettings
+from hutch.environment.plan_from_settings_or_detection import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from tests.environment.layers.registries import ADDRESS, add_wheel, serving
 
 MIB = 1024 * 1024

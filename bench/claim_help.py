@@ -18,7 +18,7 @@ from bench.agents import Office, a_place
 from bench.row import Row
 
 from hutch.settings.installation_paths import Paths
-from hutch.system.running_server_discovery import announced
+from hutch.system.running_server_announcement_and_discovery import announced
 
 RUNS, WHOLE_RUNS = 30, 7
 LIBRARIES = (

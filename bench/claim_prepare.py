@@ -16,7 +16,7 @@ from hutch.jail.jail_startup import open_jail
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, remove_workspace
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount, open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 GIT = Git({"PATH": os.defpath})
 ROUNDS = 7

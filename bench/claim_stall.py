@@ -21,9 +21,9 @@ from bench.row import Row
 from bench.server_interpreter import configured_as_server
 
 from hutch.workspace.lifecycle.in_place_workspace import open_in_place
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
+from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.snapshot_comparison import find_differences
-from hutch.workspace.workspace_opening import open_mounted
 
 FILES = 100_000
 TICK_S = 0.005

@@ -19,10 +19,10 @@ from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
+from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.ripgrep_search import GrepQuery, grep
 from hutch.workspace.workspace import Workspace
-from hutch.workspace.workspace_opening import open_mounted
 
 ROUNDS = 15
 Figures = dict[str, float]

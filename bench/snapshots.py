@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.confined_directory import Directory
+from hutch.snapshots.prebuilt_base_file_index import BaseIndex, index_base
 from hutch.snapshots.snapshot import Content, Snapshots
 
 TIMES = 15

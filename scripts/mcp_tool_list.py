@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from hutch.agent.tools.builtin import built_in_tools
-from hutch.agent.tools.run_toolbox import Toolbox
+from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
 from hutch.domain.redaction import Redactor
-from hutch.flows.agent_tools_on_user_directory import FOR_AGENTS_ONLY
+from hutch.flows.directory_tools_for_external_callers import FOR_AGENTS_ONLY
 from hutch.gateway.mcp.agent_tool_titles_and_output_schemas import OUTPUTS, TITLES
 from hutch.gateway.mcp.early_handshake import TOOL_LIST
 

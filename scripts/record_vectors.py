@@ -22,7 +22,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_format import statement_line
 from hutch.store.record_zip_writer import write_record
-from hutch.store.signed_statements import Kind, Signer, Statement
+from hutch.store.signed_log_head_statements import Kind, Signer, Statement
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
 OTHER_SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaej")

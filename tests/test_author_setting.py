@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.settings import load
-from hutch.settings.author_setting import author_setting
+from hutch.settings.author_setting_without_pydantic import author_setting
 
 ADA = "Ada <ada@example.org>"
 

@@ -9,27 +9,27 @@ from typing import Any
 
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.persona import load_persona
-from hutch.agent.persona_and_tools import equip
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
+from hutch.agent.run_persona_tools_and_rules import equip
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.tool_call_approval import Asker
+from hutch.agent.tool_call_permission_decision import Asker
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Ask, Context, ToolResult
-from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.agent.tools.session_tool_registry import ToolRegistry
+from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
 from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.domain.starter_files import StarterFile
-from hutch.flows.run_lookup import read_log
+from hutch.flows.run_and_log_lookup import read_log
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import start_jail
 from hutch.jail.policy import AGENT, Policy
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import (
     CallArguments,
@@ -49,9 +49,9 @@ from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.store.event_log import open_log
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
+from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.workspace import Workspace
-from hutch.workspace.workspace_opening import open_mounted
 
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1, idle_timeout_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})

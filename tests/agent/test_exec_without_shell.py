@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.tool_call_approval import decide
+from hutch.agent.tool_call_permission_decision import decide
 from hutch.agent.tool_call_rules import Policy, parse_rule
 from hutch.agent.tools.exec_without_shell import ExecArguments
 from tests.agent.run_setups import open_tool_env

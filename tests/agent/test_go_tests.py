@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.repository_testing.test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
 from hutch.jail.policy import AGENT
 from tests.agent.run_setups import open_tool_env
 from tests.ordinary import packages

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hutch.agent.repository_testing.go_locations import with_go_directories
+from hutch.agent.repository_testing.go_test_file_paths import with_go_directories
 from hutch.agent.repository_testing.junit import junit
 from hutch.agent.repository_testing.result_counter import MAX_CASES, MAX_FAILURES
 from hutch.agent.repository_testing.runner_output_parsers import MAX_BYTES, READERS, cargo, go_events, jest

@@ -7,8 +7,8 @@ import pytest
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain.errors import LimitReached, NotFound
-from hutch.store.approval_rules import MAX_BYTES, MAX_RULES
 from hutch.store.event_log import SqlLog
+from hutch.store.permanent_approvals import MAX_BYTES, MAX_RULES
 
 pytestmark = pytest.mark.anyio
 

@@ -245,7 +245,7 @@ def test_a_run_sends_its_request_before_loading_the_client() -> None:
         "from hutch.cli.dispatch import load\n"
         "load(BY_NAME['run']).make_context('run', ['Look.', '--repo', '.', '--server'])\n"
         "import hutch.cli.session_request_before_imports\n"
-        "import hutch.cli.git_author, hutch.settings.author_setting\n"
+        "import hutch.cli.git_author, hutch.settings.author_setting_without_pydantic\n"
         "print(*sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from hutch.cli.new_session_request_body import model_name, repository_address, request_body
-from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import BadRequest
 from hutch.domain.generation_options import Generation
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
+from hutch.domain.session_jail_resource_limits import Resources
 
 
 def test_only_set_limits_are_requested(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hutch.cli.api_client import Client
-from hutch.cli.run_wait import AwaitedRun, wait_for
+from hutch.cli.run_wait_and_output import AwaitedRun, wait_for
 from hutch.cli.server_address_and_token import Address
 from hutch.cli.session_event_stream import follow
 from hutch.domain.errors import NotFound, Unavailable

@@ -6,8 +6,8 @@ import pytest
 
 from hutch.cli.screens.typed_line_parser import TypedInput, parse_line
 from hutch.cli.session_option_parsing import parse_options, parse_resources
-from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import BadRequest
+from hutch.domain.session_jail_resource_limits import Resources
 
 
 def test_sizes_have_units() -> None:

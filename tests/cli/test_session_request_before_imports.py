@@ -15,7 +15,7 @@ from hutch.cli.session_request_before_imports import EarlyRequest, send_early
 from hutch.domain.errors import BadRequest
 from hutch.domain.session import NewSession
 from hutch.settings import Paths
-from hutch.system.running_server_discovery import announced
+from hutch.system.running_server_announcement_and_discovery import announced
 from tests.cli.test_api_client import Answer, answering, problem
 
 pytestmark = pytest.mark.anyio

@@ -22,7 +22,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import OWNER_SIDE, PUBLIC, WHOLE, Reader
 from hutch.store.event_log_interface import EventLog, SearchResult
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.signed_statements import is_signed_by
+from hutch.store.signed_log_head_statements import is_signed_by
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

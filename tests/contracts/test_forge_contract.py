@@ -17,7 +17,7 @@ from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.review import Comment, Review
-from hutch.flows.delivery.commit_proposal import Proposal, propose
+from hutch.flows.delivery.snapshot_commit_and_proposal import Proposal, propose
 from hutch.forge.gh_command import Gh, RetryPolicy
 from hutch.forge.github_forge import GitHubForge
 from hutch.forge.github_repository import USER, GitHub

@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain import events
-from hutch.domain.event_author import AGENT, HUTCH, author_of
+from hutch.domain.current_actor_and_event_author import AGENT, HUTCH, author_of
 from hutch.domain.events import ErasedEvent, Event
 
 AUTHORS: list[tuple[Event, str]] = [

@@ -4,7 +4,15 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import new_user_id
-from hutch.domain.random_credentials import LINK, TOKEN, derive, hash_of, is_equal, new_secret, visible_prefix
+from hutch.domain.random_credentials_and_hashes import (
+    LINK,
+    TOKEN,
+    derive,
+    hash_of,
+    is_equal,
+    new_secret,
+    visible_prefix,
+)
 from hutch.domain.user import (
     Caller,
     User,

@@ -1,7 +1,7 @@
 """The result of an edit, as text and diff."""
 
 from hutch.edit.edit_result import EditedFile, file_result
-from hutch.edit.text_span_mapping import Span
+from hutch.edit.span_mapping_across_edits import Span
 
 
 def test_a_new_file_is_shown_in_part_and_its_diff_is_all_of_it() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.file_edits import MAX_EDITS, InsertLines, Plan, Replace, ReplaceLines, parse_edit, plan_edits
-from hutch.edit.text_span_mapping import Span
+from hutch.edit.span_mapping_across_edits import Span
 
 CODE = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
 

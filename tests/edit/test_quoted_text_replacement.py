@@ -4,7 +4,7 @@ import pytest
 
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.quoted_text_replacement import find, find_at, fit, keep_punctuation, split_quote
-from hutch.edit.text_span_mapping import Replacement
+from hutch.edit.span_mapping_across_edits import Replacement
 
 
 def fitted(content: str, old: str, new: str) -> Replacement:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hutch.edit.change_excerpt import change_window
+from hutch.edit.change_excerpt_and_diff import change_window
+from hutch.edit.span_mapping_across_edits import Replacement, apply_replacements, compose
 from hutch.edit.syntax_warning import syntax_warning
-from hutch.edit.text_span_mapping import Replacement, apply_replacements, compose
 
 
 def warning(path: str, content: str, old: str, new: str) -> str | None:

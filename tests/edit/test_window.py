@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.edit.change_excerpt import change_window
+from hutch.edit.change_excerpt_and_diff import change_window
 from hutch.edit.encoded_file_text import split_lines
-from hutch.edit.text_span_mapping import Replacement, apply_replacements, compose
+from hutch.edit.span_mapping_across_edits import Replacement, apply_replacements, compose
 
 LINE = st.sampled_from(["x\n", "y\r\n", "z\r", "\n", "w" * 5_000 + "\n"])
 

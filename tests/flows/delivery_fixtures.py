@@ -9,7 +9,7 @@ from pathlib import Path
 from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.domain.starter_files import StarterFile
-from hutch.flows.delivery.commit_proposal import Proposal, propose
+from hutch.flows.delivery.snapshot_commit_and_proposal import Proposal, propose
 from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.host_git import Git
 from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy
@@ -17,9 +17,9 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
+from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.workspace import Workspace
-from hutch.workspace.workspace_opening import open_mounted
 from tests.forge.repositories import commit, git, make_repository
 
 HOST = Git({"PATH": os.defpath})

@@ -8,9 +8,9 @@ import pytest
 
 from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
-from hutch.agent.repository_testing.test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.tool_call_approval import Answer
+from hutch.agent.tool_call_permission_decision import Answer
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.flows.run_execution.agent_work_and_tests import REOPENED, begin, resume_run

@@ -1,6 +1,6 @@
 """The limits in force, and their sources."""
 
-from hutch.domain.command_resource_limits import Resources
+from hutch.domain.session_jail_resource_limits import Resources
 from hutch.flows.command_limits_and_sources import NAMES, EffectiveLimit, LimitSources, capped_resources
 
 UNSET = dict.fromkeys(NAMES)

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from hutch.app.change_context import change_context
+from hutch.app.change_and_delivery_contexts import change_context
 from hutch.app.event_log import event_log
 from hutch.domain.change import Change
 from hutch.domain.events import ChangeProposed, Event, RanTests

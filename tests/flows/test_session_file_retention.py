@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.session_file_retention import retention_of
+from hutch.app.retention_settings import retention_of
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End
@@ -22,7 +22,7 @@ from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.steady_clock import wall_ms
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio

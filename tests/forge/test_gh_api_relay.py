@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.forge.gh_command import Gh, RetryPolicy
-from hutch.forge.gh_proxy import Relay
+from hutch.forge.gh_single_host_relay import Relay
 
 pytestmark = pytest.mark.anyio
 

@@ -13,10 +13,10 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from hutch.domain.errors import Unauthenticated
-from hutch.domain.random_credentials import new_secret
+from hutch.domain.random_credentials_and_hashes import new_secret
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import CACHE_S
-from hutch.gateway.auth.cookies import csrf_token
+from hutch.gateway.auth.login_cookie_and_csrf_token import csrf_token
 from hutch.store.browser_sessions import ABSOLUTE_MS, IDLE_MS
 from hutch.store.event_log import open_log
 from tests.gateway.answering import Answering, answering, bearer

@@ -14,7 +14,7 @@ from hutch.domain.ids import new_run_id
 from hutch.domain.user import SHARE_SCOPES
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.app import add_routes
-from hutch.gateway.mcp.session_tools import TOOLS
+from hutch.gateway.mcp.tool_registry_and_session_tools import TOOLS
 from hutch.gateway.openapi import describe
 from hutch.system.steady_clock import wall_ms
 from tests.gateway.api import V1, Api, eventually, serving

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hutch.app.session_file_retention import retention_of
+from hutch.app.retention_settings import retention_of
 from hutch.domain.ids import new_session_id
 from hutch.domain.starter_files import MAX_FILES, StarterFile
 from hutch.store.event_log import SqlLog
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.gateway.api import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio

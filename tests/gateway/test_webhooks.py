@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hutch.flows.forge_triggers import TriggerOptions
+from hutch.flows.forge_request_handler import TriggerOptions
 from hutch.store.schema import deliveries
 from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import V1, Api, eventually, serving

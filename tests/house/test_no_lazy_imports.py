@@ -10,7 +10,7 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.completion_candidates"): "neither must completion of command names",
     (
         "hutch.cli.completion_candidates",
-        "hutch.cli.remote_session_completion",
+        "hutch.cli.remote_session_completion_candidates",
     ): "only a login elsewhere needs a client",
     ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
@@ -29,7 +29,7 @@ LATE = {
     **dict.fromkeys(
         (
             ("hutch.cli.commands.session_prune", f"hutch.app.{name}")
-            for name in ("event_log", "session_file_retention")
+            for name in ("event_log", "retention_settings")
         ),
         "the other commands of `hutch sessions` only ask a server",
     ),
@@ -83,7 +83,7 @@ LATE = {
                 "hutch.cli.session_request_before_imports",
                 "hutch.cli.git_author",
                 "hutch.cli.run_lifecycle",
-                "hutch.settings.author_setting",
+                "hutch.settings.author_setting_without_pydantic",
             )
         ),
         "help and completion need nothing of a run",
@@ -92,8 +92,8 @@ LATE = {
         "hutch.cli.directory_copy_consent",
         "hutch.cli.directory_copy_prompt",
     ): "looking into a directory takes much code",
-    ("hutch.cli.dependency_setup_question", "hutch.cli.dependency_setup_consent"): "as above",
-    ("hutch.cli.dependency_setup_question", "hutch.cli.temporary_repository_workspace"): "as above",
+    ("hutch.cli.dependency_setup_before_run", "hutch.cli.dependency_setup_confirmation"): "as above",
+    ("hutch.cli.dependency_setup_before_run", "hutch.cli.temporary_repository_workspace"): "as above",
     ("hutch.cli.session_client", "hutch.cli.local_session_client"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (
@@ -131,7 +131,7 @@ LATE = {
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     (
-        "hutch.settings.author_setting",
+        "hutch.settings.author_setting_without_pydantic",
         "hutch.settings.layered_loading",
     ): "only a file that is wrong needs the words for it",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",

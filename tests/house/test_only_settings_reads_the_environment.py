@@ -3,7 +3,7 @@
 import ast
 
 READERS = {
-    "hutch.settings.author_setting",
+    "hutch.settings.author_setting_without_pydantic",
     "hutch.settings.layered_loading",
     "hutch.settings.package_index_variables",
     "hutch.settings.installation_paths",

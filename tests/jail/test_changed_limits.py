@@ -13,7 +13,7 @@ from hutch.jail.interface import LimitHit
 from hutch.jail.jail_startup import Jailed, open_jail, start_jail
 from hutch.jail.limits.limit_enforcement import can_limit_cpus
 from hutch.jail.policy import AGENT, MIB, Policy
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import AGENT
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 
 pytestmark = [pytest.mark.anyio, pytest.mark.serial]
 LIMITED = replace(AGENT, limits=replace(AGENT.limits, cpu_time_s=1))

@@ -8,7 +8,7 @@ import pytest
 from hutch.jail.command_output import Capture, OutputFiles
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT, MIB
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 
 
 def capture(files: OutputFiles, size: int) -> Capture:

@@ -14,7 +14,7 @@ from hutch.jail.interface import Size
 from hutch.jail.jail_startup import Jailed, start_jail
 from hutch.jail.request_checks import check_address
 from hutch.jail.shared_terminal import start_terminal
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 
 pytestmark = pytest.mark.anyio
 HALF = "\ud800"  # of a character

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.agent.tools.terminal_keys import encode_keys
 from hutch.agent.tools.terminal_read_and_type import TerminalRead, TerminalType
+from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.domain.events import ApprovalRequested, CommandStarted, Event, TerminalTyped, ToolReturned
 from hutch.domain.ids import SessionId

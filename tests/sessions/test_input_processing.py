@@ -6,9 +6,9 @@ from hutch.domain.events import Event, InputProcessed, RunEnded, RunQueued, Sess
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
+from hutch.sessions.host_dependencies_and_callbacks import HostCallbacks, HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.session_host_dependencies import HostCallbacks, HostDependencies
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs, add_run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hutch.domain import inputs
-from hutch.domain.event_author import AGENT
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.events import CommandEnded, Event, JobsDetached, JobsEnded, RunEnded, ShellPrinted
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.event_author import Actor, acting
+from hutch.domain.current_actor_and_event_author import Actor, acting
 from hutch.domain.events import FileChanged
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder

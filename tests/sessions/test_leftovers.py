@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.session_file_retention import retention_of
+from hutch.app.retention_settings import retention_of
 from hutch.app.workspaces import workspaces_of
 from hutch.domain import inputs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.store.session_expiry import SessionExpiry
+from hutch.store.idle_session_ending_and_cleanup import SessionExpiry
 from hutch.store.session_removal import remove_session
 from hutch.workspace.workspaces import session_of_workspace
 from tests.forked import PLAIN, run

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hutch.agent.tool_call_approval import Answer
+from hutch.agent.tool_call_permission_decision import Answer
 from hutch.domain.events import ApprovalRequested, Event
 from hutch.domain.ids import new_session_id
 from hutch.domain.inputs import Answer as AnswerInput

@@ -35,7 +35,7 @@ from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from hutch.sessions.input_processing import DROPPED
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.waiting_run_cancellation import CANCELLED, abandon
+from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, abandon
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S

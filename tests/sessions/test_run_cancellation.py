@@ -2,7 +2,7 @@
 
 from hutch.domain.events import DeliveryEnded, Entry, Event, RunEnded
 from hutch.domain.ids import SessionId
-from hutch.sessions.waiting_run_cancellation import CANCELLED, OVER, first_end, undelivered
+from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, OVER, first_end, undelivered
 
 FAILED = DeliveryEnded(run_id="run_1", outcome="failed", reason="The tests fail.", failing=True)
 

@@ -14,10 +14,10 @@ from hutch.domain.events import SessionOpened
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
+from hutch.sessions.host_dependencies_and_callbacks import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.run_worker import Worker
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.session_host_dependencies import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.run_queue import RunCapacity, Runs, add_run

@@ -3,7 +3,7 @@
 import tracemalloc
 from dataclasses import replace
 
-from hutch.domain.event_author import Actor
+from hutch.domain.current_actor_and_event_author import Actor
 from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.snapshot_change_events import (
     LISTED_PER_S,

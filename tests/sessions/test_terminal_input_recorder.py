@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.events import Event, TerminalPrinted, TerminalTyped
-from hutch.sessions.output_recorder import QUIET_DELAY_S
+from hutch.sessions.command_and_terminal_recorder import QUIET_DELAY_S
 from hutch.sessions.requests import TerminalProgram
 from tests.sessions.test_terminal_commands import ADA, BEN, PROMPT, commands, terminal
 

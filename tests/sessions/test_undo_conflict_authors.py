@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain import events, inputs
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import WorkWouldBeLost
-from hutch.domain.event_author import AGENT
 from hutch.domain.events import Entry, Event, FileChanged
 from hutch.domain.ids import SessionId
 from hutch.sessions import requests

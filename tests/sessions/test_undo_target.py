@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain import events
-from hutch.domain.event_author import AGENT
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.events import Entry, Event, FileChanged
 from hutch.domain.ids import SessionId
 from hutch.sessions.changes_of_one_step import find_step

@@ -8,9 +8,9 @@ from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
 from hutch.sessions.undo_planning import Reversal
 from hutch.sessions.undo_target_versions import Reversals, read_reversals
-from hutch.sessions.undo_version_comparison import is_work
+from hutch.sessions.undo_versions_and_work_check import is_work
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.path_versions import SnapshotVersions
+from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
 from hutch.snapshots.snapshot import Content, Snapshots
 
 

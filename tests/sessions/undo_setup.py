@@ -16,7 +16,7 @@ from hutch.edit.file_operations import FileChange
 from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
-from hutch.workspace.change_observer import ChangeObserver
+from hutch.workspace.change_observer_interface import ChangeObserver
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, repository, state, until
 

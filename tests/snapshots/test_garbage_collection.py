@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hutch.forge.host_git import Git
-from hutch.snapshots.base_index import index_base
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import MAX_PACKS, collect, is_due
+from hutch.snapshots.prebuilt_base_file_index import index_base
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import git
 

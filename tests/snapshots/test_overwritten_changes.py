@@ -9,12 +9,12 @@ import pytest
 
 from hutch.edit.file_operations import Announcement, FileChange, WrittenFile
 from hutch.forge.host_git import Git
-from hutch.snapshots.base_index import index_base
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import collect
 from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.git_tree_layout import FILES, Leaf, OmittedEntry
+from hutch.snapshots.prebuilt_base_file_index import index_base
 from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
 from tests.snapshots.trees import git
 

@@ -18,7 +18,7 @@ from hutch.snapshots.stat_cache import (
     decode_listing,
     read_frame,
 )
-from hutch.system.chunked_collections import CHUNK_SIZE
+from hutch.system.chunked_work_on_large_collections import CHUNK_SIZE
 
 ANCHOR = (1, "a" * 40)
 

@@ -21,7 +21,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.hash_chain import GENESIS, hash_payload, link
-from hutch.store.signed_statements import is_signed_by
+from hutch.store.signed_log_head_statements import is_signed_by
 
 
 def fork(work: Coroutine[None, None, None]) -> int:

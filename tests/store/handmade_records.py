@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.record_zip_format import ZipMember, directory, header
+from hutch.store.record_zip_layout_and_reader import ZipMember, directory, header
 from hutch.store.record_zip_writer import write_record
-from hutch.store.signed_statements import Kind, Signer, Statement
+from hutch.store.signed_log_head_statements import Kind, Signer, Statement
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
 OTHER_SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaej")

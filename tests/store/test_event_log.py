@@ -26,7 +26,7 @@ from hutch.store.log_write_transaction import Transaction
 from hutch.store.payload_retention import Pruned, prune
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
-from hutch.store.signed_statements import Signer
+from hutch.store.signed_log_head_statements import Signer
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked
 

@@ -17,7 +17,7 @@ from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
-from hutch.store.signed_statements import Statement
+from hutch.store.signed_log_head_statements import Statement
 from tests.deadline import DEADLINE_S
 
 texts = st.one_of(st.text(max_size=20), st.just("large " * 4000))

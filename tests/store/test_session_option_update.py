@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import Conflict
 from hutch.domain.events import OptionChange, SessionChanged, SessionEnded, SessionOpened
 from hutch.domain.generation_options import Generation
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
+from hutch.domain.session_jail_resource_limits import Resources
 from hutch.store.event_log import SqlLog
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.session_option_update import store_change

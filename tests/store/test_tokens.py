@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import NotFound
-from hutch.domain.random_credentials import hash_of
+from hutch.domain.random_credentials_and_hashes import hash_of
 from hutch.store.event_log import SqlLog
 from hutch.store.tokens import Tokens
 from hutch.store.users import Users

@@ -18,7 +18,7 @@ import pytest
 import structlog
 
 from hutch.domain import inputs
-from hutch.domain.event_author import AGENT
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.events import CommandEnded, Event, FileChanged, FilesChanged, QuestionAsked
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.tool_call_approval import Answer
+from hutch.agent.tool_call_permission_decision import Answer
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.domain.events import ApprovalRequested

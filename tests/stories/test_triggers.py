@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hutch.flows.forge_triggers import TriggerOptions
+from hutch.flows.forge_request_handler import TriggerOptions
 from hutch.llm.scripted import OFFLINE
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from hutch import logs
 from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
-from hutch.flows.forge_triggers import TriggerOptions
+from hutch.flows.forge_request_handler import TriggerOptions
 from hutch.gateway.gateway_context import Server
 from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import eventually

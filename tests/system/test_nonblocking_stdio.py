@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 
-from hutch.system.nonblocking_standard_output import MAX_QUEUED_CHARS, QueuedOutput
+from hutch.system.queued_standard_output import MAX_QUEUED_CHARS, QueuedOutput
 
 LINE = "x" * 1023 + "\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hutch.forge.host_git import Git
 from hutch.workspace.lifecycle.workspace_filling import Options
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.forge.repositories import make_repository
 
 HOST = Git({"PATH": os.defpath})

@@ -11,9 +11,9 @@ from hutch.jail.jail_startup import open_jail
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
+from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.workspace import Workspace
-from hutch.workspace.workspace_opening import open_mounted
 from tests.workspace.preparing import COPY, HOST, OVERLAY, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.run_setup import RunSetup
-from hutch.domain.event_author import Actor, acting
+from hutch.domain.current_actor_and_event_author import Actor, acting
 from hutch.domain.events import FileChanged
 from hutch.edit.atomic_apply import edit_file
 from hutch.sessions.authors_at_work import Activity

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.allowed_repositories import own_directories
+from hutch.app.allowed_local_repositories import own_directories
 from hutch.domain.errors import BadRequest, Denied, NotARepository
 from hutch.settings import find_paths
 from hutch.workspace.admission.repository_access import Repositories
@@ -19,7 +19,7 @@ from tests.sessions.hosting import repository
 PROGRAM = """
 import ctypes, os, subprocess, sys
 from pathlib import Path
-from hutch.app.allowed_repositories import own_directories
+from hutch.app.allowed_local_repositories import own_directories
 from hutch.workspace.admission.repository_access import Repositories
 from hutch.domain.errors import Denied
 from hutch.settings import find_paths

@@ -14,7 +14,7 @@ from hutch.workspace.lifecycle.uncommitted_changes import copy_changes
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.examples import examples
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home

@@ -16,9 +16,9 @@ import pytest
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.snapshots.garbage_collection import MAX_PACKS, disk_usage
 from hutch.workspace.lifecycle.in_place_workspace import open_in_place
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
+from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.workspace import DEFAULT, SnapshotLimits, Workspace
-from hutch.workspace.workspace_opening import open_mounted
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, ROOT, run
 from tests.workspace.full_disk import files_no_longer_than
@@ -246,7 +246,7 @@ def test_a_process_that_is_killed_leaves_it_usable(home: Home, tree: Path) -> No
     script = (
         "import asyncio, os, sys\nfrom pathlib import Path\n"
         "from tests.workspace.test_workspace import opened\n"
-        "from hutch.workspace.lifecycle.workspace_record import Home\n"
+        "from hutch.workspace.lifecycle.workspace_record_and_directories import Home\n"
         "async def main():\n"
         "    async with opened(Home(Path(sys.argv[1])), Path(sys.argv[2])) as workspace:\n"
         "        await workspace.write('a.txt', b'kept')\n        os.kill(os.getpid(), 9)\n"

@@ -28,7 +28,7 @@ from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import (
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.forked import PLAIN, run
 from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
@@ -106,7 +106,7 @@ async def test_one_that_is_open_stays(home: Home, tmp_path: Path) -> None:
 
 REMOVING = """
 import asyncio, os, pathlib, sys, threading, time
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import remove_workspace
 home = Home(pathlib.Path(sys.argv[1]))
 def watch():

@@ -21,7 +21,7 @@ from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import remove_l
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
 from tests.forked import PLAIN, Forked, run
 from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project

@@ -23,7 +23,7 @@ from hutch.workspace.lifecycle.workspace_filling import (
     choose_mode,
     finish_or_stop,
 )
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.forge.repositories import make_repository
 from tests.workspace.preparing import HOST, make_home, make_project
 

@@ -15,7 +15,7 @@ from hutch.jail.jail_startup import open_jail
 from hutch.workspace.lifecycle.base_checkout import tree_path
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount, open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from tests.forked import PLAIN
 from tests.forked import run as run_forked
 from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
@@ -308,7 +308,7 @@ import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[2])
 from hutch.jail.jail_startup import open_jail
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 async def main():
     opened = await open_workspace(Home(pathlib.Path(sys.argv[1])), "w")
     async with open_jail(opened.place) as jail:

@@ -12,7 +12,7 @@ from hutch.jail.policy import AGENT
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from hutch.workspace.workspace_quota import Quota, Usage
 from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 

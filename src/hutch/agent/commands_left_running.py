@@ -4,7 +4,7 @@ The end of a run names them. Everything that is recorded about them later has th
 and not to the run.
 """
 
-from hutch.domain.event_author import AGENT
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.events import (
     CommandEnded,
     CommandYielded,

@@ -12,17 +12,7 @@ from dataclasses import field
 from hutch.agent.conversation import Conversation
 from hutch.agent.text_for_model import shortened, without_surrogates
 from hutch.domain.errors import HutchError
-from hutch.llm.interface import (
-    Again,
-    FromModel,
-    FromTool,
-    FromUser,
-    Message,
-    Model,
-    Request,
-    ToolSpec,
-    Usage,
-)
+from hutch.llm.interface import Again, FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
 from hutch.llm.reply_builder import ReplyBuilder
 from hutch.system.lazy_dataclass import dataclass
 

@@ -23,19 +23,14 @@ from hutch.agent.repository_testing.test_results import Report
 from hutch.agent.run_budget import Spent, too_long
 from hutch.agent.run_setup import RunSetup, UserMessage
 from hutch.agent.text_for_model import without_surrogates
-from hutch.agent.tool_call_approval import Approvals
+from hutch.agent.tool_call_permission_decision import Approvals
 from hutch.agent.tool_execution import ToolExecution
 from hutch.agent.tools.ask_user_and_finish import ASK_USER, answer_result
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.model_written_paths import escape_surrogates, resolve_path
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
-from hutch.domain.event_author import AGENT
-from hutch.domain.events import (
-    ContextCompacted,
-    Event,
-    MessageSent,
-    RunEnded,
-)
+from hutch.domain.events import ContextCompacted, Event, MessageSent, RunEnded
 from hutch.domain.no_model_messages import no_model_reason
 from hutch.domain.run_limits import LimitName
 from hutch.llm.interface import Call, FromModel, Request

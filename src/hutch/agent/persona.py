@@ -21,7 +21,7 @@ from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.domain.generation_option_fields import GenerationFields
 from hutch.domain.generation_options import NO_GENERATION, Generation
-from hutch.domain.one_line_text_check import check_model_name
+from hutch.domain.one_line_text_check_and_quoting import check_model_name
 from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, LimitName, RunLimits
 from hutch.llm.model_name import near_names
 from hutch.system.lazy_dataclass import dataclass

@@ -6,7 +6,7 @@ from dataclasses import field
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hutch.domain.dollar_amount import dollars
+from hutch.domain.dollar_amount_formatting import dollars
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.run_limits import LimitName, RunLimits
 from hutch.llm.interface import Usage

@@ -6,10 +6,10 @@ from dataclasses import asdict, field
 from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona
 from hutch.agent.session_recorder import Recorder
-from hutch.agent.tool_call_approval import Asker, NoteDecision, SaveRules
+from hutch.agent.tool_call_permission_decision import Asker, NoteDecision, SaveRules
 from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.run_toolbox import Toolbox
+from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
 from hutch.domain.events import RunChanged
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.redaction import Redactor

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hutch.agent.tool_call_rules import Rule, parse_rule
-from hutch.store.approval_rules import ApprovalRule, ApprovalRules
+from hutch.store.permanent_approvals import ApprovalRule, ApprovalRules
 from hutch.store.table_access import Rows
 
 

@@ -8,10 +8,10 @@ from dataclasses import field
 from hutch.agent.repetition_guard import LoopGuard
 from hutch.agent.repository_testing.files_changed_by_tests import ChangedFiles
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.tool_call_approval import Approvals
+from hutch.agent.tool_call_permission_decision import Approvals
 from hutch.agent.tools.interface import Arguments, Context, ImageResult, ToolResult
-from hutch.agent.tools.run_toolbox import Toolbox
-from hutch.domain.event_author import AGENT, Actor, acting
+from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.domain.current_actor_and_event_author import AGENT, Actor, acting
 from hutch.domain.events import Event, ImageLoaded, ToolCalled, ToolReturned
 from hutch.llm.interface import Call
 from hutch.snapshots.git_storage import Snapshot

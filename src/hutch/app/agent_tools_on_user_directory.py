@@ -5,15 +5,15 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from hutch.app import event_log, jails, vault_secrets_and_redactor
-from hutch.app.allowed_repositories import check_directory
+from hutch.app.allowed_local_repositories import check_directory
 from hutch.app.owner_policies import policies_of
 from hutch.app.test_suite_options import suite_options
 from hutch.app.workspaces import workspaces_of
-from hutch.flows.agent_tools_on_user_directory import DirectoryTools
+from hutch.flows.directory_tools_for_external_callers import DirectoryTools
 from hutch.jail.egress.egress_report_and_limits import Report
+from hutch.jail.jail_location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
-from hutch.jail.work_directory import JailLocation
 from hutch.settings import LoadedSettings
 
 TOKEN = "mcp_token"  # the name of a secret

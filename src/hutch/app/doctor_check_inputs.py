@@ -3,7 +3,7 @@
 from functools import partial
 
 from hutch.app import models, vault_secrets_and_redactor
-from hutch.app.allowed_repositories import own_directories
+from hutch.app.allowed_local_repositories import own_directories
 from hutch.app.forges import tokens_of
 from hutch.app.jails import jail_policy
 from hutch.flows.doctor_checks.model import check_model

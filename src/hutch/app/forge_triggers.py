@@ -3,7 +3,7 @@
 from hutch.app.forges import forges_of
 from hutch.app.vault_secrets_and_redactor import secrets_of
 from hutch.flows.flow_services import Services
-from hutch.flows.forge_triggers import TriggerOptions, Triggers
+from hutch.flows.forge_request_handler import TriggerOptions, Triggers
 from hutch.settings import LoadedSettings
 
 SECRET = "github_webhook_secret"

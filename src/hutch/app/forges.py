@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hutch.app.allowed_repositories import repositories_of
+from hutch.app.allowed_local_repositories import repositories_of
 from hutch.app.jails import jail_policy
 from hutch.app.vault_secrets_and_redactor import secrets_of
 from hutch.forge.allowed_repository_hosts import AllowedHosts

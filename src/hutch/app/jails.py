@@ -7,13 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hutch.app.allowed_repositories import own_directories
-from hutch.environment.host_toolchains import find_toolchains, toolchain_variables
+from hutch.app.allowed_local_repositories import own_directories
+from hutch.environment.host_toolchains_in_jails import find_toolchains, toolchain_variables
 from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.egress_proxy_startup import Outside
+from hutch.jail.jail_location import JailLocation
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.policy import Policy, build_policy
-from hutch.jail.work_directory import JailLocation
 from hutch.settings import Settings, find_paths
 from hutch.workspace.admission.checked_directory_jail import open_checked_jail
 

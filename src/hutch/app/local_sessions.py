@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hutch.app import vault_secrets_and_redactor
-from hutch.app.session_file_retention import retention_of
+from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.flow_services import Services
 from hutch.flows.legacy_approval_import import import_approvals
-from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts
+from hutch.flows.user_running_hutch import system_user
 from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.sessions.session_host import LocalHost
 from hutch.settings import LoadedSettings

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from hutch.app import models, vault_secrets_and_redactor
-from hutch.app.allowed_repositories import with_fixed_roots
-from hutch.app.change_context import change_context
+from hutch.app.allowed_local_repositories import with_fixed_roots
+from hutch.app.change_and_delivery_contexts import change_context
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
-from hutch.app.session_file_retention import retention_of
+from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.session_removal import finish_removals

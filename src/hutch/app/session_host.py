@@ -9,12 +9,12 @@ import structlog
 
 from hutch.agent.session_recorder import Recorder
 from hutch.app import models, vault_secrets_and_redactor
-from hutch.app.allowed_repositories import repositories_of
-from hutch.app.change_context import delivery_context
+from hutch.app.allowed_local_repositories import repositories_of
+from hutch.app.change_and_delivery_contexts import delivery_context
 from hutch.app.forges import forges_of
 from hutch.app.repository_dependencies import environments_of
 from hutch.app.session_limits import session_limits
-from hutch.app.workspace_jails import open_sandbox
+from hutch.app.workspace_with_jail_and_shells import open_sandbox
 from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
@@ -29,9 +29,9 @@ from hutch.flows.session_network_and_limits import SessionLimits
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.reply_cost import parse_prices
+from hutch.sessions.host_dependencies_and_callbacks import HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_host import Bounds, LocalHost
-from hutch.sessions.session_host_dependencies import HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.sessions.warm_sandbox_pool import WarmPool
 from hutch.settings import LoadedSettings
@@ -39,7 +39,7 @@ from hutch.store.event_log import SqlLog
 from hutch.store.message_and_run_rate_limits import SessionRates
 from hutch.store.run_queue import RunCapacity
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspaces import session_workspace_id
 
 logger = structlog.get_logger()

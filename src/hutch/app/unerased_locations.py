@@ -2,7 +2,7 @@
 
 from hutch.flows.unerased_data import OtherPlaces
 from hutch.settings import Paths
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 
 def other_places(paths: Paths) -> OtherPlaces:

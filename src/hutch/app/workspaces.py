@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from hutch.app.allowed_repositories import repositories_of
+from hutch.app.allowed_local_repositories import repositories_of
 from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.forge.host_git import Git
 from hutch.settings import LoadedSettings, user_environment
 from hutch.workspace.lifecycle.workspace_filling import Options
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces
 

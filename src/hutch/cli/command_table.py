@@ -53,8 +53,8 @@ Server
     down            | hutch.cli.commands.down:down_command | Stop the server.
     status          | hutch.cli.commands.status:status_command | Show the state of the server.
     logs            | hutch.cli.commands.logs:logs_command | Show the log of the server.
-    login           | hutch.cli.commands.login:login_command | Use a server on another machine.
-    logout          | hutch.cli.commands.login:logout_command | Forget that server.
+    login           | hutch.cli.commands.login_and_logout:login_command | Use a server on another machine.
+    logout          | hutch.cli.commands.login_and_logout:logout_command | Forget that server.
 Set-up
     doctor          | hutch.cli.commands.doctor:doctor_command | Check that this machine can run Hutch.
     config          | hutch.cli.commands.config:app | Show settings, manage secrets.

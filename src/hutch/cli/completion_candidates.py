@@ -14,13 +14,13 @@ from hutch.cli.command_plugins import Plugin
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
 from hutch.cli.session_option_parsing import GENERATION, RUN_LIMITS
-from hutch.domain.command_resource_limits import RANGES
-from hutch.domain.known_secret_names import SECRETS
+from hutch.domain.accepted_secret_names import SECRETS
+from hutch.domain.session_jail_resource_limits import RANGES
 from hutch.environment.layers.layer_store import LayerStore
 from hutch.settings import find_paths, named_server
 from hutch.store.doctor_and_completion_queries import newest_logs, newest_sessions, user_names
 from hutch.system.terminal_text import one_line
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 
@@ -110,7 +110,7 @@ def _sessions_of_server() -> Candidates:
     """The newest sessions of the server that commands use, local or remote."""
     paths = find_paths()
     if named_server()[0] or paths.login_file.exists():
-        from hutch.cli.remote_session_completion import remote_sessions
+        from hutch.cli.remote_session_completion_candidates import remote_sessions
 
         rows = remote_sessions(MAX_SESSIONS)
     else:

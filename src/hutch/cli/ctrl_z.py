@@ -10,7 +10,7 @@ import termios
 from pathlib import Path
 from typing import Protocol
 
-from hutch.cli.user_terminal import OwnTerminal
+from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal
 
 
 class Signalled(Protocol):

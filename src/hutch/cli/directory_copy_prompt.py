@@ -5,7 +5,7 @@ import asyncio
 import typer
 
 from hutch import settings
-from hutch.app.allowed_repositories import repositories_of
+from hutch.app.allowed_local_repositories import repositories_of
 from hutch.workspace.admission.repository_access import describe_plain_directory
 
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from hutch.cli import ctrl_z, exit_codes
 from hutch.cli.async_stdio import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
-from hutch.cli.user_terminal import OwnTerminal
+from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
 from hutch.jail.interface import PIPE, Exit, OnOutput, Process, Reader, Size, StreamName
 from hutch.jail.jail_startup import Jailed

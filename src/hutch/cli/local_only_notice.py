@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hutch.cli.server_address_and_token import Address, find_address
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.settings import find_paths
-from hutch.system.running_server_discovery import find_server
+from hutch.system.running_server_announcement_and_discovery import find_server
 
 # Each command is in one of these; `shell` is local unless it names a session, and says so itself.
 LOCAL = frozenset(

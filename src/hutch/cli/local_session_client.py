@@ -21,7 +21,7 @@ from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.flows import recorded_change_content, redelivery, run_resumption, session_option_changes, sessions
-from hutch.flows.run_lookup import find_run_id
+from hutch.flows.run_and_log_lookup import find_run_id
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
 from hutch.settings import LoadedSettings

@@ -15,7 +15,7 @@ from hutch.cli.api_client import FAMILIES, Client
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.render.run_summary import SUMMED_UP, RunSummary
 from hutch.cli.render.transcript import Line, Transcript
-from hutch.cli.run_wait import AwaitedRun
+from hutch.cli.run_wait_and_output import AwaitedRun
 from hutch.cli.screens.attach_prompt import AttachPrompt
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions, SessionClient, open_sessions
@@ -33,7 +33,7 @@ from hutch.domain.no_model_messages import (
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.ignored_signals import TERMINATION_SIGNALS
+from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS
 from hutch.system.terminal_text import one_line, visible
 
 STOP_TIMEOUT_S = 20.0

@@ -24,7 +24,7 @@ from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.running_server_discovery import find_server
+from hutch.system.running_server_announcement_and_discovery import find_server
 
 MAX_TRIED = 20  # sessions that are asked for their last run
 Version = Literal["before", "after"]

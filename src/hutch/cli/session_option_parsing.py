@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hutch.domain.command_resource_limits import FRACTIONAL, RANGES, Resources, check_resources
 from hutch.domain.errors import BadRequest
 from hutch.domain.generation_options import MAX_REPLY_TOKENS, MAX_TEMPERATURE
-from hutch.domain.jail_variables import checked_variables
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.jail_variable_and_secret_check import checked_variables
+from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.session_jail_resource_limits import FRACTIONAL, RANGES, Resources, check_resources
 
 RUN_LIMITS = ("turns", "tokens", "cost_usd", "timeout_s")
 GENERATION = ("temperature", "max_reply_tokens", "effort")

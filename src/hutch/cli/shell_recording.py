@@ -18,7 +18,7 @@ from hutch.jail.jail_startup import Jailed
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.request_handler import ShellOutput
 from hutch.sessions.requests import CloseTerminal, OpenTerminal
-from hutch.sessions.terminal_viewer import MAX_SIDE
+from hutch.sessions.terminal_state_and_viewer import MAX_SIDE
 from hutch.settings import LoadedSettings
 
 SHELL = "command-line"  # the shell of a single command

@@ -13,27 +13,27 @@ import typer
 
 from hutch import settings
 from hutch.app import configure_logs, jails
-from hutch.app.allowed_repositories import repositories_of
+from hutch.app.allowed_local_repositories import repositories_of
 from hutch.app.forges import forges_of
 from hutch.app.repository_dependencies import environments_of
 from hutch.app.user_accounts import accounts
 from hutch.app.workspaces import open_workspace, settings_for, workspaces_of
 from hutch.cli.async_stdio import Inlet
-from hutch.cli.dependency_setup_consent import accept_by_key, can_ask
+from hutch.cli.dependency_setup_confirmation import accept_by_key, can_ask
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.new_session_request_body import expand_home
-from hutch.cli.user_terminal import OwnTerminal, known_type
+from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal, known_type
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.environment.layers.layer_paths_and_variables import merged_environment, session_variables
 from hutch.environment.plan_description import describe_plan
-from hutch.flows.os_user import system_user
 from hutch.flows.repository_dependencies import Environments, Prepared
+from hutch.flows.user_running_hutch import system_user
 from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.repo_url import from_path
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspaces import new_workspace_id
 
 Repository = Annotated[

@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from hutch.domain.base_event import Event
-from hutch.domain.dependency_events import (
+from hutch.domain.dependency_and_service_events import (
     EnvironmentAttached,
     EnvironmentBuildStarted,
     EnvironmentBuilt,

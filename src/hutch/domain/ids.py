@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NewType
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.system.steady_clock import wall_ms
 
 SessionId = NewType("SessionId", str)

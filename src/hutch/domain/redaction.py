@@ -40,7 +40,7 @@ from hutch.domain.decoded_text_positions import (
     spelling_pattern,
     unfinished_escape_start,
 )
-from hutch.domain.partial_secret_search import (
+from hutch.domain.known_and_truncated_secret_search import (
     MIN_PREFIX_CHARS,
     is_broken,
     overlapping_chunks,

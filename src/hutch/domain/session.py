@@ -3,10 +3,10 @@
 from dataclasses import field
 from typing import Literal
 
-from hutch.domain.command_resource_limits import NO_RESOURCES, Resources
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import RunId, SessionId
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
+from hutch.domain.session_jail_resource_limits import NO_RESOURCES, Resources
 from hutch.domain.starter_files import NO_FILES, StarterFiles
 from hutch.system.lazy_dataclass import dataclass
 

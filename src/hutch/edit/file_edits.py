@@ -18,9 +18,9 @@ from hutch.edit.encoded_file_text import (
 )
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.match_errors import already_applied, ambiguous, not_found
-from hutch.edit.placeholder_detection import find_placeholder, leading_line_numbers
+from hutch.edit.placeholder_and_line_number_detection import find_placeholder, leading_line_numbers
 from hutch.edit.quoted_text_replacement import Match, find, find_at, fit, fit_lines, split_quote
-from hutch.edit.text_span_mapping import (
+from hutch.edit.span_mapping_across_edits import (
     Replacement,
     Span,
     apply_replacements,

@@ -15,7 +15,7 @@ from hutch.edit.hunk_placement import PlacedHunk, place_hunks
 from hutch.edit.indent_shift import Shift, shift_between
 from hutch.edit.patch_operations import Hunk, HunkLine
 from hutch.edit.quoted_text_replacement import keep_punctuation
-from hutch.edit.text_span_mapping import Replacement, apply_replacements, compose, separate_ends
+from hutch.edit.span_mapping_across_edits import Replacement, apply_replacements, compose, separate_ends
 
 
 class _Run(NamedTuple):

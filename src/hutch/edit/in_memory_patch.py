@@ -13,7 +13,7 @@ from hutch.edit.file_edits import refuse_placeholder
 from hutch.edit.file_operations import Delete, Move, Operation, Writable, Write
 from hutch.edit.hunk_application import plan_hunks
 from hutch.edit.patch_operations import FileOperation, Hunk
-from hutch.edit.text_span_mapping import Replacement, Span, compose
+from hutch.edit.span_mapping_across_edits import Replacement, Span, compose
 from hutch.system.lazy_dataclass import dataclass
 
 

@@ -7,9 +7,9 @@ is already in the file is not an error.
 from collections.abc import Sequence
 
 from hutch.domain.errors import Conflict
-from hutch.edit.change_excerpt import clip, number_lines
+from hutch.edit.change_excerpt_and_diff import clip, number_lines
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel
-from hutch.edit.placeholder_detection import leading_line_numbers, strip_line_numbers
+from hutch.edit.placeholder_and_line_number_detection import leading_line_numbers, strip_line_numbers
 from hutch.edit.quoted_text_replacement import MAX_MATCHES, Match, find, split_quote
 from hutch.edit.similar_lines import SimilarLines, find_similar_lines
 

@@ -19,7 +19,7 @@ from hutch.edit.encoded_file_text import (
 )
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel, fold, line_key, occurrences, unfolded
 from hutch.edit.indent_shift import Shift, shift_between
-from hutch.edit.text_span_mapping import Replacement
+from hutch.edit.span_mapping_across_edits import Replacement
 
 MAX_MATCHES = 1_000
 _MAX_COMPARED_PAIRS = 40_000  # a larger edit keeps only its common first and last lines

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import orjson
 
-from hutch.edit.change_excerpt import Window, clip
+from hutch.edit.change_excerpt_and_diff import Window, clip
 from hutch.edit.encoded_file_text import split_lines, without_ending
 from hutch.edit.syntax_parser import Grammar, ParseFailed, first_error_line
 

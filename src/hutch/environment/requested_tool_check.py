@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hutch.domain.dependency_plan import RequestedTool
 from hutch.domain.errors import HutchError
-from hutch.environment.host_toolchains import find_toolchains
+from hutch.environment.host_toolchains_in_jails import find_toolchains
 from hutch.environment.layers.layer_key import DIRECTORIES
 from hutch.workspace.admission.directory_checks import OwnDirectories
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict
-from hutch.flows.change_context import ChangeContext
+from hutch.flows.change_flow_services import ChangeContext
 from hutch.forge.interface import ClosedOnForge
 from hutch.store.proposed_changes import Changes
 

@@ -9,9 +9,9 @@ from hutch.domain.change import Change
 from hutch.domain.commit_text import one_line
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.review import AGENT
-from hutch.flows.change_context import ChangeContext
 from hutch.flows.change_decision_audit import Decider
 from hutch.flows.change_decision_lock import hold_open, recording_closure
+from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.change_review_state import is_undone, last_verdicts
 from hutch.forge.interface import Merge, Objections, Strategy
 from hutch.store.comments_and_reviews import Reviews

@@ -8,7 +8,7 @@ from hutch.domain.errors import EventsMissing
 from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
 from hutch.domain.review import AGENT, Comment, Review, Verdict
-from hutch.flows.run_lookup import read_log
+from hutch.flows.run_and_log_lookup import read_log
 from hutch.sessions.state_before_last_run import effective_entries
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.event_log import SqlLog

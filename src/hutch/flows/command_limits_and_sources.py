@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from hutch.domain.command_resource_limits import Resources
+from hutch.domain.session_jail_resource_limits import Resources
 from hutch.system.lazy_dataclass import dataclass
 
 MIN_FILE_BYTES = 2 * 1024**3  # of the largest file, unless a limit for it is set

@@ -18,7 +18,7 @@ from hutch.sessions.interface import SessionHost
 from hutch.store.event_log_interface import EventLog
 from hutch.store.jail_secrets import JailSecrets
 from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
-from hutch.store.secret_lookup import InstallationSecrets
+from hutch.store.secrets_from_sources_or_vault import InstallationSecrets
 from hutch.store.table_access import Rows
 from hutch.store.user_model_keys import UserModelKeys
 from hutch.system.lazy_dataclass import dataclass

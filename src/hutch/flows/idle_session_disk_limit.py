@@ -26,7 +26,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.flows.run_log_reader import BEFORE
 from hutch.store.event_log_interface import EventLog
-from hutch.store.session_expiry import SessionExpiry
+from hutch.store.idle_session_ending_and_cleanup import SessionExpiry
 from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspaces import Workspaces

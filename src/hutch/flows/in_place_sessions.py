@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from hutch.agent.jail_event_conversion import as_event
-from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import DEFAULT_OPTIONS, SuiteOptions
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.model_written_paths import escape_surrogates
 from hutch.domain.errors import Conflict, HutchError, LimitReached
@@ -20,15 +20,15 @@ from hutch.domain.events import SessionEnded, SessionOpened
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Delivery, QueuedRun, Session
-from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts
-from hutch.jail.limits.limit_hits import size
+from hutch.flows.user_running_hutch import system_user
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
+from hutch.sessions.host_dependencies_and_callbacks import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.session_host_dependencies import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs

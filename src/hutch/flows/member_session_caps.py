@@ -8,12 +8,12 @@ Owners themselves are not capped.
 from collections.abc import Sequence
 from dataclasses import field, fields, replace
 
-from hutch.domain.command_resource_limits import NO_RESOURCES, Resources
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, Session
+from hutch.domain.session_jail_resource_limits import NO_RESOURCES, Resources
 from hutch.flows.member_network_cap import NetworkCap
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields, replace
 from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
-from hutch.domain.one_line_text_check import check_line, echo
+from hutch.domain.one_line_text_check_and_quoting import check_line, echo
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows import sessions

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hutch.domain.dollar_amount import dollars
+from hutch.domain.dollar_amount_formatting import dollars
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
 from hutch.forge.posted_text_escaping import escape_references
 from hutch.system.lazy_dataclass import dataclass

@@ -5,7 +5,7 @@ import asyncio
 from hutch.domain.errors import Conflict, Denied
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, QuestionAnswered, QuestionAsked, RunEnded
 from hutch.domain.log_entry_audience import Reader, filter_entry
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services

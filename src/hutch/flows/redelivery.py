@@ -15,10 +15,10 @@ from hutch.domain.run_events import SUSPECTED_SECRET
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.flows.run_lookup import read_log
+from hutch.flows.run_and_log_lookup import read_log
 from hutch.flows.sessions import allowed, run
 from hutch.sessions.state_before_last_run import effective_entries
-from hutch.sessions.waiting_run_cancellation import DELIVERED
+from hutch.sessions.waiting_run_and_delivery_cancellation import DELIVERED
 from hutch.store.run_queue import Runs
 from hutch.system.lazy_dataclass import dataclass
 

@@ -20,7 +20,7 @@ from hutch.flows.repository_dependencies import Environments
 from hutch.jail.launch.unfinished_starts import end_orphans
 from hutch.store.event_log import SqlLog
 from hutch.store.event_log_interface import EventLog
-from hutch.store.session_expiry import SessionExpiry
+from hutch.store.idle_session_ending_and_cleanup import SessionExpiry
 from hutch.store.sessions import Sessions
 from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass

@@ -25,7 +25,7 @@ from hutch.sessions.sandbox import Sandbox
 from hutch.store.jail_secrets import JailSecrets
 from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 
 
 class BuildPolicy(Protocol):

@@ -11,13 +11,13 @@ from dataclasses import asdict, field, replace
 from typing import Any
 
 from hutch.agent.persona import REPOSITORY_FOLDER
-from hutch.domain.command_resource_limits import NO_RESOURCES
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.domain.events import OptionChange, SessionChanged
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check import check_line
+from hutch.domain.one_line_text_check_and_quoting import check_line
 from hutch.domain.run_limits import NO_LIMITS
 from hutch.domain.session import NewSession, Session
+from hutch.domain.session_jail_resource_limits import NO_RESOURCES
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.member_session_caps import is_capped

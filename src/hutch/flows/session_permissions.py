@@ -10,11 +10,11 @@ from typing import Literal
 
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.log_entry_audience import Reader
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, Role, ShareRole, ShareScope
 from hutch.forge.forge_and_credential_selection import ForgeAccess
-from hutch.sessions.session_host_dependencies import HostDependencies
+from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.store.shares import Share
 from hutch.store.users import Users
 

@@ -9,11 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from hutch.domain.errors import Conflict, HutchError, NotFound
-from hutch.domain.events import (
-    ConversationCopied,
-    RunQueued,
-    SessionOpened,
-)
+from hutch.domain.events import ConversationCopied, RunQueued, SessionOpened
 from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import (
     Answer,
@@ -30,7 +26,7 @@ from hutch.domain.inputs import (
     Undo,
 )
 from hutch.domain.log_entry_audience import Reader, filter_input
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace_id import trace_id
 from hutch.domain.user import Caller, ShareScope
@@ -40,7 +36,7 @@ from hutch.flows.forked_conversation_copy import copy_conversation
 from hutch.flows.member_session_caps import is_capped
 from hutch.flows.preferences import with_preferences
 from hutch.flows.question_lookup import check_may_approve, find_question
-from hutch.flows.run_lookup import read_log
+from hutch.flows.run_and_log_lookup import read_log
 from hutch.flows.session_from_request import check_lines, make_session
 from hutch.flows.session_permissions import Action, check, check_may_open, check_scope, no_session, reader
 from hutch.flows.session_validation import check_request, fork_network, is_script

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from hutch.domain.errors import HutchError
 from hutch.forge.forge_and_credential_selection import COMMAND_LINE, Forges
-from hutch.workspace.lifecycle.repository_settings import SETTINGS_FILE
+from hutch.workspace.lifecycle.initial_repository_settings import SETTINGS_FILE
 from hutch.workspace.workspaces import Workspaces
 
 MAX_NAMED = 3

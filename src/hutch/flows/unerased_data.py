@@ -11,12 +11,12 @@ from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalAnswered, RunStarted
 from hutch.store.event_log_interface import EventLog
 from hutch.store.event_text_copy_erasure import WORKING_COLUMNS
-from hutch.store.leftover_session_rows import References, find_references
+from hutch.store.leftover_session_row_finder import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.running_server_discovery import ServerFiles, find_server
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.system.running_server_announcement_and_discovery import ServerFiles, find_server
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from hutch.workspace.workspaces import session_workspace_id
 
 OPEN = ("starting", "idle", "running", "waiting")

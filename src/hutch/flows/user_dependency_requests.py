@@ -16,7 +16,7 @@ from hutch.flows.repository_dependencies import Environments
 from hutch.flows.session_permissions import check_may_open
 from hutch.flows.sessions import allowed
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 
 
 @dataclass(frozen=True, slots=True)

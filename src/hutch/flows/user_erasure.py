@@ -15,7 +15,7 @@ import structlog
 from hutch.domain.errors import BadRequest, EventsMissing, HutchError, NotFound
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.user import Caller, User, scopes_of
 from hutch.flows.flow_services import Services
 from hutch.flows.session_option_changes import apply_caps

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.events import Entry, RunQueued, RunResumed, SessionResumed
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services

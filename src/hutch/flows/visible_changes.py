@@ -2,7 +2,7 @@
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.session_permissions import Action

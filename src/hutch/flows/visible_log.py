@@ -7,8 +7,8 @@ kind of reader the caller is, and `filter_entry` filters the entries.
 import asyncio
 from collections.abc import Sequence
 
+from hutch.domain.current_actor_and_event_author import AGENT, HUTCH
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.event_author import AGENT, HUTCH
 from hutch.domain.event_query import MAX_VALUES, parse_query
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry, filter_entry

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.gh_proxy import Relay
+from hutch.forge.gh_single_host_relay import Relay
 from hutch.forge.github_errors import GitHubFailed, explain, rate_limited_until
 from hutch.forge.host_process_limits import limit_command, process_group
 from hutch.system.lazy_dataclass import dataclass

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
-from hutch.forge.gh_proxy import MISDIRECTED
+from hutch.forge.gh_single_host_relay import MISDIRECTED
 from hutch.forge.git_errors import token_secret_name
 
 MAX_LINE_CHARS = 300

@@ -8,7 +8,7 @@ from pathlib import Path
 from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.git_patch import parse_patch
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.review import Comment, Review
 from hutch.forge import jailed_git, local_merge
 from hutch.forge.branch_push import LocalBranches, push

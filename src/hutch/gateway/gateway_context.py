@@ -5,9 +5,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 
 from hutch.domain.redaction import Redactor
-from hutch.flows.change_context import ChangeContext
+from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.flow_services import Services
-from hutch.flows.forge_triggers import Triggers
+from hutch.flows.forge_request_handler import Triggers
 from hutch.flows.model_list import UsableModels
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import ID_PATTERN, is_id
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ import structlog
 
 from hutch.domain.errors import HutchError
 from hutch.domain.user import scopes_of
-from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import LOCAL, Accounts
+from hutch.flows.user_running_hutch import system_user
 from hutch.settings import Paths
 from hutch.system.atomic_file import write_private
-from hutch.system.running_server_discovery import local_token
+from hutch.system.running_server_announcement_and_discovery import local_token
 from hutch.system.steady_clock import wall_ms
 
 LIFE_DAYS = 365

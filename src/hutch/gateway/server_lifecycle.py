@@ -23,8 +23,8 @@ import structlog
 import uvicorn
 
 from hutch.domain.errors import BadRequest, DataGone, HutchError
-from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts, first_owner
+from hutch.flows.user_running_hutch import system_user
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
 from hutch.gateway.gateway_context import OpenServer, Server
@@ -37,10 +37,15 @@ from hutch.jail.limits.limit_enforcement import preferring_self
 from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.readiness_checks import check_writable
-from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS, is_handled
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.nonblocking_standard_output import drain_output
-from hutch.system.running_server_discovery import RunningServer, announced, local_token, withdraw
+from hutch.system.queued_standard_output import drain_output
+from hutch.system.running_server_announcement_and_discovery import (
+    RunningServer,
+    announced,
+    local_token,
+    withdraw,
+)
 
 MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 NOTICE_S = 1.0  # to tell all open streams

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hutch.jail.shared_terminal import Terminal, open_terminal
     from hutch.jail.shell.command_result import Result
     from hutch.jail.shell.shell import Shell
-    from hutch.jail.shell.shells_shared_by_session import Shells, open_shell
+    from hutch.jail.shell.shells_and_jails_by_session import Shells, open_shell
 
 __all__ = [
     "PIPE",
@@ -48,7 +48,7 @@ _MODULES = {
     "interface": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
     "shell.shell": ("Shell",),
     "shell.command_result": ("Result",),
-    "shell.shells_shared_by_session": ("Shells", "open_shell"),
+    "shell.shells_and_jails_by_session": ("Shells", "open_shell"),
     "shared_terminal": ("Terminal", "open_terminal"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

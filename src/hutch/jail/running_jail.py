@@ -21,13 +21,12 @@ from hutch.jail.command_process import KILL_TIMEOUT_S, SIGKILL, Command
 from hutch.jail.egress_proxy_startup import EgressProxy, Outside, open_egress
 from hutch.jail.interface import Exit, Finished, LimitHit, OnOutput, OnStart, Pipe, Size
 from hutch.jail.jail_processes import number_inside
-from hutch.jail.jail_sockets import connect_inside, listen_inside
 from hutch.jail.launch.bubblewrap_launch import Launched
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.launch.teardown import Teardown
 from hutch.jail.launch.warden_control import Control
 from hutch.jail.limits.limit_enforcement import Mark, Meter
-from hutch.jail.limits.limit_hits import Suspect, capped_timeout, hit_by_signal, size
+from hutch.jail.limits.limit_hits_of_commands import Suspect, capped_timeout, hit_by_signal, size
 from hutch.jail.limits.oom_scores import prefer_commands
 from hutch.jail.machine_checks import jail_fix
 from hutch.jail.pid_stamped_names import make_directory
@@ -35,6 +34,7 @@ from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.pty_opening import open_terminal
 from hutch.jail.request_checks import check_size, check_stdin, check_timeout, check_words
 from hutch.jail.shared_file_mappings import NONE_MAPPED, MappedFiles, find_mapped_files
+from hutch.jail.tcp_sockets_into_jail import connect_inside, listen_inside
 
 CLOSE_TIMEOUT_S = 5.0
 NEVER_STARTED = Finished(exit_code=None, signal=SIGKILL, timed_out=True)

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check import check_model_name
+from hutch.domain.one_line_text_check_and_quoting import check_model_name
 from hutch.system.lazy_dataclass import dataclass
 
 PROVIDERS = ("anthropic", "openai", "gemini", "ollama", "openai-compatible", "scripted")

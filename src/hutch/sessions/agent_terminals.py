@@ -12,8 +12,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hutch.agent.tools.terminal_read_and_type import ScreenText, TerminalInfo, TypingResult
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import Conflict, Denied
-from hutch.domain.event_author import AGENT
 from hutch.domain.redaction import Redactor
 from hutch.jail.shared_terminal import Terminal
 from hutch.sessions.terminal_masking import KeyMask, first_masked
@@ -21,7 +21,7 @@ from hutch.sessions.terminal_screen import TerminalScreen
 from hutch.system.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from hutch.sessions.terminal_viewer import Held
+    from hutch.sessions.terminal_state_and_viewer import Held
     from hutch.sessions.terminals import Terminals
 
 MAX_FED_BYTES = 256 * 1024  # of a terminal's output at once; older output is skipped

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hutch.domain.event_author import Actor
+from hutch.domain.current_actor_and_event_author import Actor
 from hutch.edit.file_operations import FileChange
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hutch.domain.errors import NotFound
 from hutch.jail.command_process import Command
 from hutch.jail.process_cpu_clocks import RunClock
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 from hutch.sessions.authors_at_work import TERMINAL_JOBS, Key
 from hutch.sessions.terminals import Terminals
 

@@ -15,15 +15,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from hutch.domain.event_author import Actor, acting
-from hutch.domain.events import (
-    CommandEnded,
-    CommandStarted,
-    CommandYielded,
-    Event,
-    JobsDetached,
-    JobsEnded,
-)
+from hutch.domain.current_actor_and_event_author import Actor, acting
+from hutch.domain.events import CommandEnded, CommandStarted, CommandYielded, Event, JobsDetached, JobsEnded
 from hutch.jail.process_cpu_clocks import RunClock
 from hutch.snapshots.disk_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 from hutch.system.lazy_dataclass import dataclass

@@ -18,8 +18,8 @@ from collections.abc import Set as AbstractSet
 import structlog
 
 from hutch.agent.session_recorder import Recorder
+from hutch.domain.current_actor_and_event_author import Actor, current_actor
 from hutch.domain.errors import EventsMissing, HutchError, NotFound
-from hutch.domain.event_author import Actor, current_actor
 from hutch.domain.events import AnyEvent, Event, FileChanged, FilesChanged, SessionParked, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ChangeCause

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.event_author import AGENT
 from hutch.domain.events import (
     CommandEnded,
     CommandStarted,

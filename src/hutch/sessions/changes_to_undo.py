@@ -8,8 +8,8 @@ earlier run was still at work.
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import Conflict
-from hutch.domain.event_author import AGENT
 from hutch.domain.events import (
     ChangesUndone,
     CommandEnded,

@@ -14,7 +14,7 @@ from hutch.agent.tools.glob_and_grep import Glob, GrepTool
 from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
 from hutch.agent.tools.list_directory import ListDirectory
 from hutch.agent.tools.read_file import ReadFile
-from hutch.agent.tools.run_toolbox import Toolbox
+from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_operations import FileChange
 from hutch.sessions.requests import ChangeWithTool, ReadWithTool, ToolAnswer

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
 from hutch.agent.run_setup import UserMessage
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.builtin import built_in_tools
@@ -40,12 +40,12 @@ from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import newest_snapshot
+from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.pending_questions import Waits
-from hutch.sessions.recorded_sandbox import OpenedSandbox, open_sandbox
 from hutch.sessions.request_handler import RequestHandler
 from hutch.sessions.requests import CheckUndo, Request
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.session_host_dependencies import HostDependencies
+from hutch.sessions.sandbox_with_recorders import OpenedSandbox, open_sandbox
 from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
 from hutch.store.run_queue import Runs
 from hutch.store.session_inputs import Inputs

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 
-from hutch.agent.tool_call_approval import Answer as Approval
+from hutch.agent.tool_call_permission_decision import Answer as Approval
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain.events import ApprovalRequested, Event, QuestionAnswered, QuestionAsked
 from hutch.domain.ids import new_input_id

@@ -14,22 +14,22 @@ import structlog
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
 from hutch.agent.tools.similar_paths import similar_paths
+from hutch.domain.current_actor_and_event_author import Actor, acting, current_actor
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
-from hutch.domain.event_author import Actor, acting, current_actor
 from hutch.domain.events import CommandSignalled, Event, ShellPrinted
 from hutch.domain.redaction import redacted_excerpt
 from hutch.edit.file_operations import FileChange
 from hutch.jail.interface import StreamName
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.shell.background_commands import PRECEDING_BYTES, BackgroundCommand
 from hutch.jail.shell.command_result import Result
 from hutch.sessions import requests
 from hutch.sessions.agent_terminals import AgentTerminals
+from hutch.sessions.command_and_terminal_recorder import OutputRecorder
 from hutch.sessions.file_tools_for_users import use_tool
 from hutch.sessions.listening_ports import listening
 from hutch.sessions.output_log_filter import Make
-from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.program_run_without_shell import ProgramRunner
 from hutch.sessions.response_redaction import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
@@ -40,7 +40,7 @@ from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
 from hutch.workspace.files.files import CheckPath, PathStatus
 from hutch.workspace.files_hidden_from_search import HiddenFiles, SearchCheck, hide_secrets
-from hutch.workspace.secrets_across_search_matches import hide_across_lines
+from hutch.workspace.secrets_across_lines_around_matches import hide_across_lines
 from hutch.workspace.snapshot_comparison import find_differences
 
 AGENTS_SHELL = "agent"

@@ -16,10 +16,10 @@ from hutch.domain.events import RunEnded, SessionEnded, SessionPaused
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace_id import traced
+from hutch.sessions.host_dependencies_and_callbacks import Done
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.lost_run_detection import LeaseWatch
-from hutch.sessions.session_host_dependencies import Done
-from hutch.sessions.waiting_run_cancellation import CANCELLED, first_end, report_undelivered
+from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, first_end, report_undelivered
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.runs_reserved_for_process import is_reserved
 from hutch.store.unwritten_events import is_storage_failure

@@ -1,9 +1,9 @@
 """The sandbox of an open session: its workspace, its jail and the shells in that jail."""
 
-from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import DEFAULT_OPTIONS, SuiteOptions
 from hutch.domain.session import Session
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 

@@ -20,6 +20,7 @@ from hutch.domain.session import SessionState
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
 from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
 from hutch.sessions.collaborative_editing.open_documents import Documents
+from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
 from hutch.sessions.live_option_changes import apply_changes
@@ -27,7 +28,6 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import ReadFile, Request
 from hutch.sessions.run_worker import Worker
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.session_host_dependencies import HostDependencies
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions

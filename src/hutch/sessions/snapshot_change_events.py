@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
-from hutch.domain.event_author import Actor
+from hutch.domain.current_actor_and_event_author import Actor
 from hutch.domain.events import Event, FileChanged, FilesChanged
 from hutch.snapshots.git_tree_layout import FILES, Item, Leaf
 from hutch.system.lazy_dataclass import dataclass

@@ -10,7 +10,7 @@ import unicodedata
 from collections import deque
 from functools import lru_cache
 
-from hutch.sessions.terminal_escape_sequences import MAX_HELD_CHARS, PARTIAL, TOKEN
+from hutch.sessions.terminal_escape_sequence_grammar import MAX_HELD_CHARS, PARTIAL, TOKEN
 
 MAX_HISTORY_LINES = 1000
 MAX_NUMBER = 9999  # in a sequence

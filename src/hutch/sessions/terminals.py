@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from hutch.agent.session_recorder import Recorder, redact_event
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
-from hutch.domain.event_author import AGENT
 from hutch.domain.events import (
     CommandEnded,
     CommandStarted,
@@ -25,7 +25,7 @@ from hutch.domain.events import (
     TerminalPrinted,
     TerminalResized,
 )
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Size
 from hutch.jail.leftover_job_detection import JobWatch
@@ -33,13 +33,13 @@ from hutch.jail.running_jail import Jailed
 from hutch.jail.shared_terminal import start_terminal
 from hutch.jail.shell_prompt_marks import marked_program
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.output_recorder import OutputRecorder
+from hutch.sessions.command_and_terminal_recorder import OutputRecorder
 from hutch.sessions.requests import TerminalProgram, TerminalState
 from hutch.sessions.shell_mark_parser import Mark, MarkParser
 from hutch.sessions.terminal_commands import TerminalCommands
 from hutch.sessions.terminal_input_recorder import TerminalInput
 from hutch.sessions.terminal_masking import KeyMask, MaskedReader, first_masked
-from hutch.sessions.terminal_viewer import Held, TerminalViewer, checked_size
+from hutch.sessions.terminal_state_and_viewer import Held, TerminalViewer, checked_size
 
 PROGRAMS: dict[TerminalProgram, str] = {"bash": "/bin/bash", "sh": "/bin/sh", "zsh": "zsh"}
 MAX_TERMINALS = 16

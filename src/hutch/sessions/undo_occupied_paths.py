@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from hutch.sessions.undo_planning import UndoPlan
-from hutch.sessions.undo_version_comparison import Version
+from hutch.sessions.undo_versions_and_work_check import Version
 from hutch.snapshots.git_tree_layout import Branch, Leaf
-from hutch.snapshots.path_versions import SnapshotVersions
+from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
 
 
 def check_places(plan: UndoPlan[Version], now: SnapshotVersions) -> None:

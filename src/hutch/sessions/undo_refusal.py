@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import WorkWouldBeLost
-from hutch.domain.event_author import AGENT
 from hutch.sessions.undo_conflict_authors import Group
 from hutch.sessions.undo_planning import Reason
 

@@ -15,9 +15,9 @@ import structlog
 
 from hutch.agent.repository_testing.session_test_runs import ALL, RequestedTests, RunningTests
 from hutch.agent.repository_testing.test_selection import Selection
-from hutch.agent.repository_testing.test_suites import RepositoryTests
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import RepositoryTests
+from hutch.domain.current_actor_and_event_author import HUTCH
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.domain.event_author import HUTCH
 from hutch.domain.events import Event, FileChanged, FilesChanged
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import StartTests

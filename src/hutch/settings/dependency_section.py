@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, ValidationError
 
-from hutch.domain.jail_variables import refusal_of_variable
+from hutch.domain.jail_variable_and_secret_check import refusal_of_variable
 from hutch.domain.validation_messages import describe_with_location
 from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.value_types import (

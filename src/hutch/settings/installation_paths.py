@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.running_server_discovery import ServerFiles
+from hutch.system.running_server_announcement_and_discovery import ServerFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from hutch.snapshots.git_tree_layout import (
 )
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_sections import Base, Context
+from hutch.snapshots.snapshot_section_choice import Base, Context
 from hutch.system.lazy_dataclass import dataclass
 
 FindItem = Callable[[str], Item | None]

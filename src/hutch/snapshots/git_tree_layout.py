@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from hutch.snapshots.git_object_reader import EMPTY_TREE, GITLINK, LINK, TREE, GitObjects, format_tree
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.system.chunked_collections import chunks, sort_in_chunks
+from hutch.system.chunked_work_on_large_collections import chunks, sort_in_chunks
 
 # Sections of a snapshot: tracked by git; outside git, always stored; ignored, stored within a size limit.
 FILES, PRIVATE, IGNORED = 0, 1, 2

@@ -21,7 +21,7 @@ from typing import IO, Protocol
 
 from hutch.snapshots.git_object_reader import CHUNK_BYTES, KINDS, object_name
 from hutch.system.atomic_file import sync_directories, sync_directory, sync_together
-from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
+from hutch.system.chunked_work_on_large_collections import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
 SAMPLE_BYTES = 1 << 14

@@ -23,7 +23,12 @@ import structlog
 
 from hutch.snapshots.disk_walk import StatKey
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry
-from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
+from hutch.system.chunked_work_on_large_collections import (
+    CHUNK_SIZE,
+    chunks,
+    clear_in_chunks,
+    equal_in_chunks,
+)
 from hutch.system.lazy_dataclass import dataclass
 
 LEAF = struct.Struct(">IBq")  # mode, section, size; then the name of the blob

@@ -31,7 +31,7 @@ from hutch.snapshots.git_tree_layout import (
 )
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_sections import Base, Context
+from hutch.snapshots.snapshot_section_choice import Base, Context
 from hutch.snapshots.stat_cache import Items, Listing, unpack_leaf
 from hutch.system.lazy_dataclass import dataclass
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from sqlalchemy import delete, insert, select, update
 
 from hutch.domain.ids import BrowserId, UserId, new_browser_id
-from hutch.domain.random_credentials import hash_of, new_secret
+from hutch.domain.random_credentials_and_hashes import hash_of, new_secret
 from hutch.domain.user import User
 from hutch.store.schema import browser_sessions, users
 from hutch.store.table_access import Rows

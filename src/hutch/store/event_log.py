@@ -50,8 +50,8 @@ from hutch.store.log_writer import Writer
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector
 from hutch.store.schema import logs
+from hutch.store.signed_log_head_statements import Signer, Statement
 from hutch.store.signed_log_view import EvidenceView
-from hutch.store.signed_statements import Signer, Statement
 from hutch.store.usage_counting import UsageChange, UsageState
 from hutch.store.usage_totals import UsageProjection, erase_usage
 

@@ -12,7 +12,7 @@ from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.store.hash_chain import Record
-from hutch.store.signed_statements import Statement
+from hutch.store.signed_log_head_statements import Statement
 from hutch.system.lazy_dataclass import dataclass
 
 

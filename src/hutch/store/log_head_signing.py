@@ -4,7 +4,7 @@ import time
 
 from hutch.domain.ids import SessionId
 from hutch.store.log_write_transaction import LogState, Transaction
-from hutch.store.signed_statements import Kind, Signer
+from hutch.store.signed_log_head_statements import Kind, Signer
 
 CHECKPOINT_EVENTS = 64
 CHECKPOINT_INTERVAL_S = 5.0

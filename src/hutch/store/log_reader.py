@@ -12,7 +12,7 @@ from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import Record
 from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.schema import events, logs, public_keys, statements
-from hutch.store.signed_statements import Statement
+from hutch.store.signed_log_head_statements import Statement
 
 PAGE_BYTES = 512 * 1024  # the memory cost of a follower that does not read
 

@@ -17,7 +17,7 @@ from hutch.store.compiled_statement_cache import Dialect
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import GENESIS
 from hutch.store.schema import blob_deletions, events, logs, public_keys, statements
-from hutch.store.signed_statements import Statement
+from hutch.store.signed_log_head_statements import Statement
 from hutch.system.lazy_dataclass import dataclass
 
 SAVE_WAL_MS = 2000  # to wait for readers, while a server that lost its files shuts down

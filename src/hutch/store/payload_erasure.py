@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.schema import events
-from hutch.store.signed_statements import Signer
+from hutch.store.signed_log_head_statements import Signer
 
 CHUNK_EVENTS = 1000
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.record_format import STATEMENT_LIMIT_BYTES, InvalidRecord, parse_statement, recanonical
-from hutch.store.signed_statements import Statement
+from hutch.store.signed_log_head_statements import Statement
 
 
 def read_receipt(path: Path) -> Statement:

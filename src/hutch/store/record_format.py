@@ -17,7 +17,7 @@ import orjson
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.hash_chain import SALT_BYTES, Record
-from hutch.store.signed_statements import Kind, Statement, fingerprint
+from hutch.store.signed_log_head_statements import Kind, Statement, fingerprint
 from hutch.system.lazy_dataclass import dataclass
 
 FORMAT = "hutch-record"

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_format import (
     MAX_PAYLOAD_BYTES,
@@ -27,8 +27,8 @@ from hutch.store.record_format import (
     parse_manifest,
     parse_statement,
 )
-from hutch.store.record_zip_format import Archive, open_archive
-from hutch.store.signed_statements import Kind, Statement, is_signed_by
+from hutch.store.record_zip_layout_and_reader import Archive, open_archive
+from hutch.store.signed_log_head_statements import Kind, Statement, is_signed_by
 from hutch.system.lazy_dataclass import dataclass
 
 SIZE_LIMIT_BYTES = 8 * 1024**3

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
 from hutch.store.runs_reserved_for_process import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions

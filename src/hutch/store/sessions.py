@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
 
-from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, Session, SessionState
+from hutch.domain.session_jail_resource_limits import Resources
 from hutch.store.schema import runs, sessions
 from hutch.store.shares import shared_with
 from hutch.store.table_access import Rows

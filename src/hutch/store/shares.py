@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, in
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.schema import shares
 from hutch.store.table_access import Rows

@@ -25,7 +25,7 @@ from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.log_damage_check import HEAD_STATEMENT_KINDS, find_defects
 from hutch.store.log_reader import log_and_newest, read_head, read_public_keys, read_records, read_statements
 from hutch.store.schema import events
-from hutch.store.signed_statements import Signer, Statement
+from hutch.store.signed_log_head_statements import Signer, Statement
 
 PAGE_EVENTS = 500
 WITHHELD = "Withheld from this copy of the record: its reader may not see it."

@@ -10,7 +10,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import TerminalOpened
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, filter_entry
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.store.event_log_interface import EventLog
 from hutch.store.schema import events, logs
 from hutch.store.table_access import Rows

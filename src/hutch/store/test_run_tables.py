@@ -2,8 +2,8 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Table, Text
 
+from hutch.store.columns_shared_with_migrations import ROW, numbers, texts
 from hutch.store.schema import metadata
-from hutch.store.shared_columns import ROW, numbers, texts
 
 test_runs = Table(
     "test_runs",

@@ -6,8 +6,8 @@ from sqlalchemy import insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import TokenId, UserId, new_token_id
-from hutch.domain.one_line_text_check import echo
-from hutch.domain.random_credentials import TOKEN, hash_of, new_secret, visible_prefix
+from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.random_credentials_and_hashes import TOKEN, hash_of, new_secret, visible_prefix
 from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.schema import tokens, users
 from hutch.store.table_access import Rows

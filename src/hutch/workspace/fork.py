@@ -16,7 +16,7 @@ from hutch.workspace.lifecycle.base_checkout import tree_path
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK, discard, temporary_name
 from hutch.workspace.lifecycle.workspace_filling import make_layers
 from hutch.workspace.lifecycle.workspace_mount import mount_directory
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspace import Workspace, snapshot_content
 
 

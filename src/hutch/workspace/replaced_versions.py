@@ -14,7 +14,7 @@ from hutch.edit.file_operations import Announcement, FileChange, WrittenFile
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.git_object_reader import object_name
 from hutch.snapshots.git_tree_layout import Item, Leaf, OmittedEntry
-from hutch.snapshots.path_versions import SnapshotVersions
+from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
 from hutch.snapshots.snapshot import Snapshots
 from hutch.workspace.files.change_planning import MAX_FILE_BYTES, open_file
 from hutch.workspace.files.change_steps import display_path

@@ -18,9 +18,9 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.snapshots import comparison
-from hutch.snapshots.ignored_file_comparison import write_ignored_trees
+from hutch.snapshots.ignored_file_comparison_trees import write_ignored_trees
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.workspace import COMPARING, Workspace, snapshot_content

@@ -19,8 +19,8 @@ from hutch.edit.edit_result import EditResult
 from hutch.edit.file_operations import Announcement, FileChange, Move, Operation, Write
 from hutch.forge.host_git import Git
 from hutch.jail.interface import Jail
+from hutch.jail.jail_location import JailLocation
 from hutch.jail.policy import Policy
-from hutch.jail.work_directory import JailLocation
 from hutch.snapshots import comparison
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
 from hutch.snapshots.git_storage import Snapshot
@@ -29,7 +29,7 @@ from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import ripgrep_search
-from hutch.workspace.change_observer import ChangeObserver
+from hutch.workspace.change_observer_interface import ChangeObserver
 from hutch.workspace.changes_from_operation_result import announced_by, are_plain_writes
 from hutch.workspace.files.change_watcher import ChangeWatcher
 from hutch.workspace.files.directory_listing import Page
@@ -37,7 +37,7 @@ from hutch.workspace.files.files import CheckPath, Files, PathStatus
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
 from hutch.workspace.files_hidden_from_search import IsHidden
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from hutch.workspace.link_resolution import resolve_links
 from hutch.workspace.replaced_versions import store_replaced
 from hutch.workspace.search_match_redaction import Mask

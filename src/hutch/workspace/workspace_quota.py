@@ -13,11 +13,11 @@ from dataclasses import replace
 from hutch.domain.errors import LimitReached
 from hutch.jail.interface import LimitHit
 from hutch.jail.limits.disk_growth import measure
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import Policy
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 
 MAX_AGE_S = 5.0  # of a measurement, while there is enough space
 PLENTY = 2 / 3

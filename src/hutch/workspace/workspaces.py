@@ -25,12 +25,12 @@ from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import (
     remove_workspace,
 )
 from hutch.workspace.lifecycle.workspace_builder import Complete, prepare, same_record
-from hutch.workspace.lifecycle.workspace_disk_use import disk_bytes, last_used_ms
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
+from hutch.workspace.lifecycle.workspace_size_and_last_use import disk_bytes, last_used_ms
+from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.workspace import SnapshotLimits, Workspace
-from hutch.workspace.workspace_opening import open_mounted
 
 Clean = Callable[[str], str]
 SESSION_PART = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")

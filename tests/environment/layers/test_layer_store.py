@@ -12,7 +12,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.environment.layers.layer_store import FILE, ON_DISK, BuildFailure, Layer, LayerStore, boot_id
 from hutch.system.file_lock import try_lock
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from tests.environment.layers.layer_builds import make_store
 
 DAY_S = 86_400

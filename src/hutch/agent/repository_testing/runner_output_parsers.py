@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, get_args
 
-from hutch.agent.repository_testing.bounded_line_splitting import MAX_PARTS, lines_of
 from hutch.agent.repository_testing.failure_message import failure, own_path
 from hutch.agent.repository_testing.junit import junit, pytest_junit
+from hutch.agent.repository_testing.report_lines_with_count_limit import MAX_PARTS, lines_of
 from hutch.agent.repository_testing.result_counter import Tally, parsed_line, parsed_number
 from hutch.agent.repository_testing.tap import tap
 from hutch.agent.repository_testing.test_results import Counts, Failure

@@ -17,7 +17,7 @@ from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import NotFound
 from hutch.jail.interface import Finished, Jail, LimitHit, StreamName
 from hutch.jail.limits.limit_errors_in_output import OUT_OF_MEMORY
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import Limits, profile
 
 OUTPUT = "/tmp/hutch-tests.txt"

@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hutch.agent.repository_testing.python_test_arguments import KnownCase, select_pytest, select_unittest
+from hutch.agent.repository_testing.python_test_selection import KnownCase, select_pytest, select_unittest
 from hutch.agent.repository_testing.test_results import name_in_file
 from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_SELECTED = 500  # files or tests: more do not fit into one command

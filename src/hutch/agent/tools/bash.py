@@ -17,12 +17,12 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import redacted_excerpt
 from hutch.domain.signal_names import SignalNumber, signal_name
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.limit_hits import MEMBERS_TIMEOUT
+from hutch.jail.limits.limit_hits_of_commands import MEMBERS_TIMEOUT
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.policy import MAX_TIMEOUT_S, Limits
 from hutch.jail.shell.command_result import Result
 from hutch.jail.shell.shell import Shell
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output

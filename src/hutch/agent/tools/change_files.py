@@ -7,8 +7,8 @@ from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.model_written_paths import existing
+from hutch.domain.current_actor_and_event_author import AGENT, HUTCH
 from hutch.domain.errors import Conflict, HutchError, NotFound
-from hutch.domain.event_author import AGENT, HUTCH
 from hutch.edit.atomic_apply import read_operations
 from hutch.edit.edit_result import whole_file_warning
 from hutch.edit.encoding_detection import encode_like

@@ -10,8 +10,8 @@ from pydantic import Field
 from hutch.agent.text_for_model import shortened, strip_escapes
 from hutch.agent.tools.bash import SHOWN_CHARS, Printed, describe_total
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
+from hutch.domain.current_actor_and_event_author import current_actor
 from hutch.domain.errors import Denied
-from hutch.domain.event_author import current_actor
 from hutch.domain.signal_names import signal_name
 from hutch.jail.interface import Finished
 from hutch.jail.policy import MAX_TIMEOUT_S

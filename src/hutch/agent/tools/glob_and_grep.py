@@ -14,7 +14,7 @@ from hutch.domain.errors import LimitReached
 from hutch.workspace.files_hidden_from_search import HiddenFiles, IsHidden
 from hutch.workspace.ripgrep_search import GrepOutput, GrepQuery, GrepResult
 from hutch.workspace.search_match_redaction import Line, redact_lines
-from hutch.workspace.secrets_across_search_matches import hide_across_lines
+from hutch.workspace.secrets_across_lines_around_matches import hide_across_lines
 
 
 class GlobArguments(Arguments):

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.test_suites import DEFAULT_OPTIONS, RepositoryTests, SuiteOptions, Working
-from hutch.domain.event_author import acting
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import (
+    DEFAULT_OPTIONS,
+    RepositoryTests,
+    SuiteOptions,
+    Working,
+)
+from hutch.domain.current_actor_and_event_author import acting
 from hutch.domain.image_header import ImageHeader
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_operations import FileChange
 from hutch.jail.interface import Jail, StreamName
-from hutch.jail.shell.shells_shared_by_session import Shells
+from hutch.jail.shell.shells_and_jails_by_session import Shells
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 

@@ -9,8 +9,8 @@ from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report
 from hutch.agent.repository_testing.test_selection import Selection, select
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
+from hutch.domain.current_actor_and_event_author import AGENT, current_actor
 from hutch.domain.errors import BadRequest
-from hutch.domain.event_author import AGENT, current_actor
 from hutch.jail.policy import MAX_TIMEOUT_S
 
 

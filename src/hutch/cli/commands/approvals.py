@@ -14,8 +14,8 @@ from hutch.agent.tool_call_rules import Rule
 from hutch.app.event_log import event_log
 from hutch.domain.errors import BadRequest
 from hutch.flows.legacy_approval_import import import_approvals
-from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import Accounts
+from hutch.flows.user_running_hutch import system_user
 from hutch.system.terminal_text import printable
 
 app = typer.Typer(help="List and withdraw permanent approvals.", no_args_is_help=True, add_completion=False)

@@ -9,7 +9,7 @@ from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.closed_terminal_detection import ended_with_terminal
-from hutch.cli.run_wait import show_all
+from hutch.cli.run_wait_and_output import show_all
 from hutch.cli.screens.attach_prompt import AttachPrompt
 from hutch.cli.server_requests import SessionName, ask, find_session, short
 from hutch.cli.session_client import ServedSessions

@@ -12,10 +12,10 @@ import typer
 
 from hutch import settings
 from hutch.app import configure_logs, event_log
-from hutch.app.change_context import change_context
+from hutch.app.change_and_delivery_contexts import change_context
 from hutch.cli.change_lookup import MAX_COUNT, find_change, of_this_repository
+from hutch.cli.failed_delivery_retry import named_run, redeliver
 from hutch.cli.git_author import signature
-from hutch.cli.redelivery import named_run, redeliver
 from hutch.cli.render import change as change_lines
 from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.change import Change

@@ -15,16 +15,16 @@ import typer
 from pydantic import BaseModel
 
 from hutch import settings
-from hutch.app.allowed_repositories import settings_root
+from hutch.app.allowed_local_repositories import settings_root
 from hutch.cli.commands.config_init import init_command
+from hutch.domain.accepted_secret_names import check_known, is_known
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.known_secret_names import check_known, is_known
 from hutch.domain.redaction import Redactor
 from hutch.settings.repository_settings_file import config_file
 from hutch.settings.schema import FIELDS, environment_variable
 from hutch.settings.secret_sources import named_sources
 from hutch.settings.value_as_toml import quote, to_toml
-from hutch.store.signed_statements import Signer
+from hutch.store.signed_log_head_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
 
 app = typer.Typer(

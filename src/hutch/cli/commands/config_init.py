@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.app.allowed_repositories import settings_root
+from hutch.app.allowed_local_repositories import settings_root
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.settings.repository_settings_file import config_file
 from hutch.settings.template import repository_template, user_template

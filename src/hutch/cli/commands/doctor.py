@@ -24,7 +24,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from hutch.app.allowed_repositories import own_directories
+from hutch.app.allowed_local_repositories import own_directories
 from hutch.app.doctor_check_inputs import check_own_model, installation
 from hutch.app.forges import tokens_of
 from hutch.app.vault_secrets_and_redactor import secrets
@@ -33,7 +33,7 @@ from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.doctor_checks.github import check_github
 from hutch.flows.doctor_checks.repository import check_repository
-from hutch.flows.doctor_checks.secrets import check_secrets
+from hutch.flows.doctor_checks.secrets_outside_vault import check_secrets
 from hutch.flows.doctor_checks.toolchains import check_toolchains
 from hutch.jail.machine_checks import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import LoadedSettings, find_paths, load

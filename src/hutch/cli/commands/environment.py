@@ -9,7 +9,7 @@ import typer
 
 from hutch.app.repository_dependencies import environments_of
 from hutch.cli import exit_codes
-from hutch.cli.dependency_setup_consent import shown_plan
+from hutch.cli.dependency_setup_confirmation import shown_plan
 from hutch.cli.render.byte_size import byte_size
 from hutch.cli.render.session_rows import age
 from hutch.cli.server_requests import Json, report_errors

@@ -21,7 +21,7 @@ from hutch.app.models import models_of
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
-from hutch.domain.dollar_amount import dollars
+from hutch.domain.dollar_amount_formatting import dollars
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import Event
 from hutch.flows.evaluation.case import EvalCase
@@ -31,7 +31,7 @@ from hutch.flows.evaluation.evaluator import report as make_report
 from hutch.flows.personas import find_persona
 from hutch.forge.repo_url import parse_repo_url
 from hutch.system.atomic_file import replace_file
-from hutch.system.ignored_signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS, is_handled
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
 MAX_REASON_CHARS = 100

@@ -16,7 +16,7 @@ from hutch import settings
 from hutch.app import configure_logs
 from hutch.cli import exit_codes
 from hutch.cli.local_session_lookup import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
-from hutch.cli.recorded_change_output import show_changed
+from hutch.cli.recorded_change_diff_and_content import show_changed
 from hutch.cli.render.event_line import Names, event_line, utc_time
 from hutch.cli.render.session_rows import log_table
 from hutch.cli.render.streamed_lines import UNBOUNDED

@@ -15,7 +15,7 @@ import typer
 
 from hutch import settings
 from hutch.app import configure_logs
-from hutch.app.allowed_repositories import check_directory, settings_root
+from hutch.app.allowed_local_repositories import check_directory, settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by
@@ -23,10 +23,10 @@ from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.gateway.mcp.early_handshake import MAX_BYTES, Greeting, NextMessages, greet, instructions, refuse
 from hutch.jail.policy import WORKSPACE
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.ignored_signals import TERMINATION_SIGNALS
+from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS
 
 if TYPE_CHECKING:
-    from hutch.flows.external_tool_calls import Tools
+    from hutch.flows.tool_calls_by_external_callers import Tools
 
 app = typer.Typer(
     help="Serve the jailed tools to editors and other agents.", no_args_is_help=True, add_completion=False

@@ -13,12 +13,12 @@ from hutch import settings
 from hutch.app.event_log import event_log
 from hutch.app.owner_policies import policies_of
 from hutch.domain.user import ROLES, parse_role
-from hutch.flows.os_user import system_user
 from hutch.flows.personas import find_persona
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.policies.policy import PolicyEntry, entry_json
 from hutch.flows.policies.policy_explanation import Explanation, explain
 from hutch.flows.user_accounts import LOCAL, Accounts
+from hutch.flows.user_running_hutch import system_user
 from hutch.system.terminal_text import visible
 
 app = typer.Typer(

@@ -11,7 +11,7 @@ import typer
 
 from hutch import settings
 from hutch.app import configure_logs
-from hutch.app.change_context import change_context
+from hutch.app.change_and_delivery_contexts import change_context
 from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
@@ -19,7 +19,7 @@ from hutch.cli.local_session_client import LocalSessions
 from hutch.cli.new_session_request_body import model_name
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.run_lifecycle import RunFollower
-from hutch.cli.run_wait import AwaitedRun
+from hutch.cli.run_wait_and_output import AwaitedRun
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.no_model_messages import BY_FIELD, no_model_message, no_model_on_server_message
@@ -28,7 +28,7 @@ from hutch.domain.run_limits import RunLimits
 from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.agent_review_publication import find_existing_review
 from hutch.flows.reviews.review_subject import find_change_at, find_subject
-from hutch.flows.run_lookup import read_log
+from hutch.flows.run_and_log_lookup import read_log
 from hutch.store.comments_and_reviews import Reviews
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import visible

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hutch.cli.api_client import Client
-from hutch.cli.render.session_option_text import change_lines, waiting_lines
+from hutch.cli.render.session_option_change_text import change_lines, waiting_lines
 from hutch.cli.server_requests import Json, SessionName, ask, find_session
 from hutch.cli.session_client import ServedSessions
 from hutch.cli.session_option_parsing import parse_options

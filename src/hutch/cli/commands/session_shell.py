@@ -22,8 +22,8 @@ from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.server_address_and_token import API
 from hutch.cli.server_requests import SHORT_CHARS, ask, find_session, short
 from hutch.cli.signals import on_signals
+from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal
 from hutch.cli.trusted_certificates import trusted
-from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
 from hutch.system.background_tasks import cancel_and_wait
 

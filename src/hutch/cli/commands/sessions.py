@@ -32,25 +32,17 @@ from hutch.cli.commands.session_prune import prune_command
 from hutch.cli.commands.session_set import set_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.directory_copy_consent import may_copy
-from hutch.cli.input_effect_description import describe_effect
 from hutch.cli.local_session_lookup import is_new, stored_sessions
 from hutch.cli.new_session_request_body import expand_home, request_body
+from hutch.cli.new_session_starter_files import FileOption, FilesOption, read_starter_files
 from hutch.cli.render.delivery_result import delivery_rows
-from hutch.cli.render.session_option_text import jail_variables, limit_text, named_values
+from hutch.cli.render.session_option_change_text import jail_variables, limit_text, named_values
 from hutch.cli.render.session_rows import age, state_of, table
-from hutch.cli.run_wait import AwaitedRun, wait_for
+from hutch.cli.run_wait_and_output import AwaitedRun, wait_for
+from hutch.cli.sent_input_effect import describe_effect
 from hutch.cli.server_address_and_token import uses_no_server
-from hutch.cli.server_requests import (
-    NONE_YET,
-    Json,
-    SessionName,
-    ask,
-    every_session,
-    find_session,
-    short,
-)
+from hutch.cli.server_requests import NONE_YET, Json, SessionName, ask, every_session, find_session, short
 from hutch.cli.session_option_parsing import parse_resources, parse_variables
-from hutch.cli.starter_file_options import FileOption, FilesOption, read_starter_files
 from hutch.domain.errors import BadRequest
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession

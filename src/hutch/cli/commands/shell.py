@@ -21,7 +21,7 @@ import typer
 
 from hutch import settings
 from hutch.app import configure_logs, jails
-from hutch.app.allowed_repositories import settings_root
+from hutch.app.allowed_local_repositories import settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.closed_terminal_detection import is_gone
@@ -31,12 +31,12 @@ from hutch.cli.limit_messages import Hits
 from hutch.cli.local_only_notice import say_local
 from hutch.cli.session_option_parsing import parse_variables
 from hutch.cli.signals import ended_by
-from hutch.cli.user_terminal import OwnTerminal, known_type
+from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal, known_type
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.interface import Exit, OnOutput
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import PROFILES, Policy
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.fast_imports import load_structlog, without_gc

@@ -16,7 +16,7 @@ import typer
 from hutch import settings
 from hutch.agent.jail_event_conversion import as_event
 from hutch.app import configure_logs, jails
-from hutch.app.allowed_repositories import settings_root
+from hutch.app.allowed_local_repositories import settings_root
 from hutch.app.in_place_sessions import in_place_sessions
 from hutch.cli.api_client import Client
 from hutch.cli.git_author import author

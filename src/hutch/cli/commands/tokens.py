@@ -13,13 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from hutch.cli.api_client import Client
-from hutch.cli.local_accounts import with_accounts
 from hutch.cli.local_only_notice import follows_login
+from hutch.cli.local_users_and_tokens import with_accounts
 from hutch.cli.server_requests import Local, ask, every, names_of_users
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.user import parse_scopes, scopes_of
-from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import LOCAL, TOKEN_DAYS, Accounts
+from hutch.flows.user_running_hutch import system_user
 from hutch.store.tokens import Token
 
 app = typer.Typer(help="Create and revoke API tokens.", no_args_is_help=True, add_completion=False)

@@ -9,7 +9,7 @@ import typer
 from hutch.cli import exit_codes
 from hutch.cli.server_requests import Json, SessionName, report_errors
 from hutch.cli.session_client import ServedSessions, open_chosen_sessions
-from hutch.cli.undo_request import check_can_undo, describe_undo, request_undo
+from hutch.cli.undo_and_redo_requests import check_can_undo, describe_undo, request_undo
 from hutch.domain.errors import BadRequest
 
 Merge = Annotated[

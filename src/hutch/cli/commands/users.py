@@ -12,14 +12,14 @@ from hutch import settings
 from hutch.cli.api_client import Client
 from hutch.cli.commands.user_erasure import erase_command
 from hutch.cli.commands.user_preferences_and_model_keys import model_key_command, preferences_command
-from hutch.cli.local_accounts import with_accounts
 from hutch.cli.local_only_notice import follows_login
+from hutch.cli.local_users_and_tokens import with_accounts
 from hutch.cli.server_address_and_token import browser_url
 from hutch.cli.server_requests import Local, ask, every
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import ROLES, SHARE_SCOPES, ShareRole, ShareScope, User, parse_role
-from hutch.flows.os_user import system_user
 from hutch.flows.user_accounts import LOCAL, LOGIN_LINK_S, MAX_INVITE_S, Accounts
+from hutch.flows.user_running_hutch import system_user
 
 app = typer.Typer(help="Manage users.", no_args_is_help=True, add_completion=False)
 

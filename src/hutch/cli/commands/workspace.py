@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.app.allowed_repositories import repositories_of
+from hutch.app.allowed_local_repositories import repositories_of
 from hutch.app.event_log import event_log
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
@@ -42,7 +42,7 @@ from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import from_path
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspaces import Workspaces, fork_workspace
 
 __all__ = ["app", "workspace_file_operations"]  # importing workspace_file_operations registers its commands

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from hutch.cli.render.session_option_text import change_lines
+from hutch.cli.render.session_option_change_text import change_lines
 from hutch.cli.render.test_results import comparison_of
 from hutch.cli.render.transcript import arguments, files_summary
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.domain.session_events import UndoEvent
 from hutch.domain.signal_names import signal_name
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.system.terminal_text import printable
 
 MAX_TEXT_CHARS = 300  # of a text; --json prints whole fields

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from hutch.cli.render.command_output import LiveOutput
 from hutch.cli.render.delivery_result import NOTHING, delivery_lines, next_steps, page_of
 from hutch.cli.render.dependency_notes import environment_note
-from hutch.cli.render.session_option_text import change_lines
+from hutch.cli.render.session_option_change_text import change_lines
 from hutch.cli.render.test_results import comparison_of, counts_of, failed_cases, missing_of, place_of
-from hutch.domain.event_author import AGENT
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import one_line, visible
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hutch.domain.dependency_plan import SetupStep
-from hutch.domain.jail_variables import refusal_of_variable
+from hutch.domain.jail_variable_and_secret_check import refusal_of_variable
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, join
 from hutch.environment.detection.install_method import WORKSPACE, Finding, unique
 from hutch.environment.detection.manifest_parsing import (

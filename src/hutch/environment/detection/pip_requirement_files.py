@@ -7,7 +7,7 @@ from typing import Any
 
 from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, folder_of, join, within
-from hutch.environment.detection.editable_install import link_command
+from hutch.environment.detection.editable_install_without_build import link_command
 from hutch.environment.detection.install_method import CACHE, Finding, in_folder, unique
 from hutch.environment.detection.manifest_parsing import hosts_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, folder_of, join, within
-from hutch.environment.detection.editable_install import link_command
+from hutch.environment.detection.editable_install_without_build import link_command
 from hutch.environment.detection.install_method import (
     CACHE,
     TOOLS_PATH,
@@ -25,11 +25,7 @@ from hutch.environment.detection.manifest_parsing import hosts_of, list_of, pars
 from hutch.environment.detection.pip_requirement_files import requirements_finding, split_requirements
 
 TEST_NAMES = frozenset({"test", "tests", "testing", "dev", "develop", "development", "all-tests"})
-PIP_VARIABLES = {
-    "PIP_CACHE_DIR": f"{CACHE}/pip",
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "PIP_NO_INPUT": "1",
-}
+PIP_VARIABLES = {"PIP_CACHE_DIR": f"{CACHE}/pip", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
 UV_VARIABLES = {
     "UV_CACHE_DIR": f"{CACHE}/uv",
     "UV_PYTHON_DOWNLOADS": "never",  # they would lie in a home directory that no session has

@@ -19,7 +19,7 @@ from pathlib import Path
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.environment.layers.allowed_layer_paths import LayerPaths
-from hutch.environment.layers.build_input_files import InputFile, write_inputs
+from hutch.environment.layers.build_input_reading_and_writing import InputFile, write_inputs
 from hutch.environment.layers.build_log import BuildLog, OnLine
 from hutch.environment.layers.layer_key import Scope
 from hutch.environment.layers.layer_sanitizer import Sealed, seal

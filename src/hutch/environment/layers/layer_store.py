@@ -20,7 +20,7 @@ from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import try_lock
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import NEW, TRASH, discard, move_to_trash
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 FILE = "layer.json"
 TREE = "tree"
@@ -31,8 +31,7 @@ MIN_AGE_S = 600.0  # a layer that was used just now may be used again soon
 MIN_PREFIX = 4
 
 
-def boot_id() -> str:
-    """Another text each time that the machine starts."""
+def boot_id() -> str:  # another text each time that the machine starts
     return BOOT_ID.read_text().strip()
 
 

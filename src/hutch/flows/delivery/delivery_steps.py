@@ -26,11 +26,11 @@ from hutch.domain.events import (
 from hutch.domain.run_events import STORED_SECRET, SUSPECTED_SECRET
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import redelivery
-from hutch.flows.change_context import ChangeContext
+from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.delivery.baseline_tests import compare_with_base
-from hutch.flows.delivery.commit_proposal import Proposal, propose
-from hutch.flows.delivery.scratch_sandbox import ScratchSandboxes
+from hutch.flows.delivery.scratch_snapshot_sandbox import ScratchSandboxes
 from hutch.flows.delivery.secret_search import FoundSecret, SecretSearch, describe_secrets, search_work
+from hutch.flows.delivery.snapshot_commit_and_proposal import Proposal, propose
 from hutch.flows.pull_request_text import About, describe_tests, pull_text, ran_before
 from hutch.flows.run_log_reader import RunHistory, proposed_in, read_run_history
 from hutch.flows.session_permissions import caller_of
@@ -39,7 +39,7 @@ from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.run_worker import FAULT
 from hutch.sessions.state_before_last_run import effective_entries
-from hutch.sessions.waiting_run_cancellation import CANCELLED, DELIVERED, undelivered
+from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, DELIVERED, undelivered
 from hutch.snapshots.git_storage import Snapshot
 from hutch.store.proposed_changes import Changes
 from hutch.system.background_tasks import cancel_and_wait

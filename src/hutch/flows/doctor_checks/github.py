@@ -1,7 +1,7 @@
 """Checks for `hutch doctor` whether Hutch can open pull requests on GitHub, without contacting GitHub."""
 
 from hutch.forge.gh_command import GITHUB
-from hutch.forge.gh_login import is_logged_in
+from hutch.forge.gh_login_detection import is_logged_in
 from hutch.forge.github_token_selection import Tokens, token_name
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.machine_checks import Check

@@ -26,9 +26,9 @@ from hutch.jail.policy import Policy
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
-from hutch.workspace.lifecycle.git_repository_detection import Layout, find_repository
+from hutch.workspace.lifecycle.git_repository_and_head_detection import Layout, find_repository
+from hutch.workspace.lifecycle.initial_repository_settings import SETTINGS_FILE
 from hutch.workspace.lifecycle.jailed_repository import JailedRepository, open_jailed_repository
-from hutch.workspace.lifecycle.repository_settings import SETTINGS_FILE
 
 TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never end
 MAX_NAMES = 5000  # as many as `run_tests` looks at

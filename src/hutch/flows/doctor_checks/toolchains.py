@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hutch.domain.errors import HutchError
-from hutch.environment.host_toolchains import find_toolchains, propose_toolchains
+from hutch.environment.host_toolchains_in_jails import find_toolchains, propose_toolchains
 from hutch.jail.machine_checks import Check
 from hutch.workspace.admission.directory_checks import OwnDirectories
 

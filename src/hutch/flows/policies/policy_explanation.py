@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from hutch.agent.persona import Persona
-from hutch.agent.tool_call_approval import PARSING
+from hutch.agent.tool_call_permission_decision import PARSING
 from hutch.agent.tool_call_rules import COMMAND_TOOLS, Decision, Policy
 from hutch.domain.errors import BadRequest
 from hutch.flows.policies.applicable_policies import NetworkLimit, Policies

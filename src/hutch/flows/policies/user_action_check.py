@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
-from hutch.agent.tool_call_approval import PARSING, named_paths
+from hutch.agent.tool_call_permission_decision import PARSING, named_paths
 from hutch.agent.tool_call_rules import Decision, Policy
 from hutch.agent.tools.change_files import ApplyPatchArguments
 from hutch.agent.tools.interface import Arguments

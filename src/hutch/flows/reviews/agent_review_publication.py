@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import ReviewSubmitted
 from hutch.domain.review import Remark, Review
-from hutch.flows.change_context import ChangeContext
+from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.review_subject import Subject, pull_request
 from hutch.forge.interface import SETTLE_DELAY_S, Statement

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 import structlog
 
 from hutch.agent.persona import Persona
-from hutch.agent.persona_and_tools import Equipment
+from hutch.agent.run_persona_tools_and_rules import Equipment
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry, ReviewSubmitted, RunStarted, StepReached
 from hutch.domain.no_model_messages import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun, Session
-from hutch.flows.change_context import ChangeContext
+from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.agent_review_publication import finish_despite_cancel, given, keep
 from hutch.flows.reviews.review_subject import Subject, find_subject
 from hutch.forge.interface import SETTLE_DELAY_S
+from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.run_worker import FAULT
-from hutch.sessions.session_host_dependencies import HostDependencies
 from hutch.sessions.state_before_last_run import effective_entries
 from hutch.system.steady_clock import remaining_s, wall_ms
 

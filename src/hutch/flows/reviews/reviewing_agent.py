@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from hutch.agent.persona import Persona
-from hutch.agent.persona_and_tools import Equipment
+from hutch.agent.run_persona_tools_and_rules import Equipment
 from hutch.agent.system_prompt import NOTES
 from hutch.agent.text_for_model import strip_escapes as legible
 from hutch.agent.tool_call_rules import parse_rule

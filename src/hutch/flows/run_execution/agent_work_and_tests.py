@@ -14,12 +14,12 @@ from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report
 from hutch.agent.run_budget import Spent, spent_before
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.run_warm_up import warm_up
+from hutch.agent.shell_and_price_preloading import warm_up
 from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.change_title import first_line
+from hutch.domain.current_actor_and_event_author import AGENT, HUTCH, Actor
 from hutch.domain.errors import Denied, NotFound
-from hutch.domain.event_author import AGENT, HUTCH, Actor
 from hutch.domain.events import (
     Entry,
     Event,
@@ -31,7 +31,7 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.no_model_messages import is_offline_script
-from hutch.flows.repository_summary import describe_structure
+from hutch.flows.repository_summary_for_run_followers import describe_structure
 from hutch.flows.run_execution.run_start_options import DEFAULT_OPTIONS, RunOptions
 from hutch.flows.run_log_reader import BEFORE, read_run_history
 from hutch.snapshots.git_storage import Snapshot

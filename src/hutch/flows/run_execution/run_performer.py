@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from hutch.agent.persona import Persona
-from hutch.agent.persona_and_tools import Equipment, equip
+from hutch.agent.run_persona_tools_and_rules import Equipment, equip
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import ConversationCopied, Entry, RunEnded, RunStarted, SessionWoken, StepReached
@@ -33,12 +33,17 @@ from hutch.llm.generation_option_check import check_generation
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Choice
 from hutch.llm.reply_cost import Prices, is_priced, unpriced
+from hutch.sessions.host_dependencies_and_callbacks import Done
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.session_host_dependencies import Done
 from hutch.sessions.state_before_last_run import effective_entries
-from hutch.sessions.waiting_run_cancellation import DELIVERED, UNDONE, first_end, report_undelivered
+from hutch.sessions.waiting_run_and_delivery_cancellation import (
+    DELIVERED,
+    UNDONE,
+    first_end,
+    report_undelivered,
+)
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.lifecycle.workspace_record import Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 
 logger = structlog.get_logger()
 

@@ -7,17 +7,17 @@ from itertools import islice
 
 from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona, ReadFile
-from hutch.agent.persona_and_tools import Equipment
+from hutch.agent.run_persona_tools_and_rules import Equipment
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.system_prompt import describe_session
-from hutch.agent.tool_call_approval import Answer, Asker, NoteDecision, SaveRules
+from hutch.agent.tool_call_permission_decision import Answer, Asker, NoteDecision, SaveRules
 from hutch.agent.tool_call_rules import Decision, Rule
 from hutch.agent.tools.interface import Context, LastAuthor
-from hutch.agent.tools.run_toolbox import Toolbox
 from hutch.agent.tools.session_tool_registry import ToolRegistry
+from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.domain.event_author import AGENT
 from hutch.domain.event_query import EventQuery
 from hutch.domain.events import ApprovalRequested, Entry, FileChanged
 from hutch.domain.generation_options import NO_GENERATION, Generation

@@ -14,14 +14,14 @@ from hutch.flows.session_permissions import caller_of
 from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
+from hutch.sessions.host_dependencies_and_callbacks import HostDependencies, Prepared
 from hutch.sessions.interface import Delta
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.session_host_dependencies import HostDependencies, Prepared
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.fork import fork
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

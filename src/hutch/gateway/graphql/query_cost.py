@@ -25,7 +25,7 @@ from graphql import (
 from graphql.error import GraphQLSyntaxError
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_CHARS = 32_000

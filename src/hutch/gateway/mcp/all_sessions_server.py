@@ -22,8 +22,8 @@ from hutch.domain.errors import HutchError
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.http_errors import error_status
 from hutch.gateway.json_bodies_and_pages import to_json
-from hutch.gateway.mcp.session_tool_call import Call
-from hutch.gateway.mcp.session_tools import TOOLS, use
+from hutch.gateway.mcp.session_tool_and_call_types import Call
+from hutch.gateway.mcp.tool_registry_and_session_tools import TOOLS, use
 from hutch.sessions.requests import ToolAnswer
 
 SESSION_HEADER = "Hutch-Session"

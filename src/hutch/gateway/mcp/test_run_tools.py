@@ -6,7 +6,7 @@ from pydantic import Field
 
 from hutch.agent.repository_testing.test_selection import MAX_CHARS, MAX_SELECTED
 from hutch.flows import user_test_runs
-from hutch.gateway.mcp.session_tool_call import Call, SessionArguments, SessionTool
+from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
 from hutch.gateway.rest.test_runs import CaseOut, TestRunOut
 from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.sessions.requests import StartTests

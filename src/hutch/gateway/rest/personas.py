@@ -15,7 +15,7 @@ from hutch.agent.tool_call_rules import parse_rule
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.errors import HutchError
 from hutch.domain.generation_option_fields import GenerationFields
-from hutch.domain.one_line_text_check import check_model_name
+from hutch.domain.one_line_text_check_and_quoting import check_model_name
 from hutch.flows.personas import delete_persona, find_persona, is_own, list_personas, write_persona
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
 from hutch.gateway.json_bodies_and_pages import In, Out, answer

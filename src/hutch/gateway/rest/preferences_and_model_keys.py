@@ -5,13 +5,7 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.flows.preferences import (
-    MAX_EDITOR_CHARS,
-    Preferences,
-    Theme,
-    change_preferences,
-    read_preferences,
-)
+from hutch.flows.preferences import MAX_EDITOR_CHARS, Preferences, Theme, change_preferences, read_preferences
 from hutch.flows.user_model_keys import MAX_KEY_CHARS, delete_key, list_keys, set_key
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from

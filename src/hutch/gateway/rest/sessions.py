@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request, Response
 from pydantic import ConfigDict, Field
 
-from hutch.domain.command_resource_limits import Resources
 from hutch.domain.errors import BadRequest
 from hutch.domain.generation_option_fields import GenerationFields
-from hutch.domain.jail_variables import MAX_VALUE_CHARS, MAX_VARIABLES
+from hutch.domain.jail_variable_and_secret_check import MAX_VALUE_CHARS, MAX_VARIABLES
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session, SessionState
+from hutch.domain.session_jail_resource_limits import Resources
 from hutch.domain.user import Caller
 from hutch.flows import session_removal
 from hutch.flows import sessions as flow

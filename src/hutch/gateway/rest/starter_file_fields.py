@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.relative_path import MAX_PATH_BYTES
 from hutch.domain.starter_files import MAX_BYTES, MAX_FILES, StarterFile, StarterFiles, check_starter_files
 from hutch.gateway.json_bodies_and_pages import In

@@ -12,13 +12,7 @@ from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import ask, router, server_of
-from hutch.sessions.requests import (
-    CloseTerminal,
-    ListTerminals,
-    OpenTerminal,
-    TerminalProgram,
-    TerminalState,
-)
+from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal, TerminalProgram, TerminalState
 from hutch.store.terminal_export import export_terminal, find_terminal
 
 routes = router("terminals")

@@ -13,9 +13,9 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.relative_path import parse_path
-from hutch.gateway.stream.event_websocket import close, refuse, text
+from hutch.gateway.stream.event_and_input_websocket import close, refuse, text
 from hutch.gateway.stream.open_streams import DISCONNECTED, SLOW, Ending, Stream, streams_of
 from hutch.gateway.stream.sse_and_websocket_frames import (
     control_frame,

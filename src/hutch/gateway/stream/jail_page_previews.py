@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed

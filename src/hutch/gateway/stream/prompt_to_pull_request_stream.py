@@ -34,7 +34,7 @@ from hutch.gateway.stream.prompt_to_pull_request_frames import (
     start_after,
     unseen,
 )
-from hutch.gateway.stream.run_updates import follow_run
+from hutch.gateway.stream.run_log_follower import follow_run
 from hutch.gateway.stream.sse import HEADERS, body_chunk, wait_for_disconnect
 from hutch.gateway.stream.sse_and_websocket_frames import HEARTBEAT, parse_position, sse_opening
 from hutch.gateway.stream.stream_permission import grant_watching

@@ -3,7 +3,7 @@
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from hutch.gateway.stream.document_websocket import DocumentSocket
-from hutch.gateway.stream.event_websocket import EventSocket
+from hutch.gateway.stream.event_and_input_websocket import EventSocket
 from hutch.gateway.stream.jail_page_previews import PreviewPath, Previews
 from hutch.gateway.stream.sse import EventStream
 from hutch.gateway.stream.terminal_websocket import TerminalSocket

@@ -10,7 +10,7 @@ import orjson
 
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
 from hutch.domain.log_entry_audience import entry_json
-from hutch.domain.one_line_text_check import echo
+from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.gateway.http_errors import error_status
 from hutch.gateway.json_bodies_and_pages import MAX_SIZE
 from hutch.sessions.interface import Delta, Update

@@ -14,8 +14,8 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
-from hutch.domain.one_line_text_check import echo
-from hutch.gateway.stream.event_websocket import close, refuse, text
+from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.gateway.stream.event_and_input_websocket import close, refuse, text
 from hutch.gateway.stream.open_streams import DISCONNECTED, Ending, Stream, streams_of
 from hutch.gateway.stream.sse_and_websocket_frames import (
     control_frame,

@@ -19,7 +19,7 @@ from hutch.jail.egress.allow_list import parse_allow_list
 from hutch.jail.egress.blocked_addresses import parse_networks
 from hutch.jail.egress.connection_streams import open_side
 from hutch.jail.egress.egress_report_and_limits import EgressLimits, Report
-from hutch.jail.egress.host_checker import Admit, HostChecker, Resolve, resolver
+from hutch.jail.egress.host_check_and_connection import Admit, HostChecker, Resolve, resolver
 from hutch.jail.egress.proxied_request_handler import Exchange
 from hutch.jail.egress.proxy_listener import Acceptor
 

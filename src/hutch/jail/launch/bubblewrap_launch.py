@@ -21,13 +21,13 @@ from importlib import resources
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
+from hutch.jail.jail_location import JailLocation, Namespaces
 from hutch.jail.launch import seccomp
 from hutch.jail.launch.idmapped_mount import idmapped, in_mount_namespace
 from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity
 from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 from hutch.jail.shell_prompt_marks import shell_files
-from hutch.jail.work_directory import JailLocation, Namespaces
 from hutch.system.lazy_dataclass import dataclass
 
 SETPRIV = "/usr/bin/setpriv"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_processes import Member, kill_if_inside, members, number_inside
 from hutch.jail.limits.cgroup import Cgroup
-from hutch.jail.limits.limit_hits import Cause, LimitHits, size
+from hutch.jail.limits.limit_hits_of_commands import Cause, LimitHits, size
 
 Measure = Callable[[Sequence[Member], int], int]  # the memory of processes, exact if above a maximum
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import Limits
 
 OUT_OF_MEMORY = (

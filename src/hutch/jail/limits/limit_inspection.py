@@ -21,12 +21,12 @@ from hutch.jail.jail_processes import (
 )
 from hutch.jail.limits.activity_detection import ThreadActivity
 from hutch.jail.limits.cgroup import Cgroup
+from hutch.jail.limits.command_cpu_time import CpuTimes
 from hutch.jail.limits.command_memory_limit import CommandMemory
-from hutch.jail.limits.cpu_time import CpuTimes
 from hutch.jail.limits.disk_growth import MAX_DEPTH, Growth
 from hutch.jail.limits.file_locks import count_locks, list_locks
 from hutch.jail.limits.freeze_while_counting import freeze
-from hutch.jail.limits.limit_hits import UNKNOWN, Cause, LimitHits, size, tmpfs_hit
+from hutch.jail.limits.limit_hits_of_commands import UNKNOWN, Cause, LimitHits, size, tmpfs_hit
 from hutch.jail.limits.oom_scores import ScoreRaiser
 from hutch.jail.limits.resource_usage import Usage, shared_memory_device, tmpfs_use, usage
 from hutch.jail.limits.unlinked_files import UnlinkedFiles, find_unlinked_files

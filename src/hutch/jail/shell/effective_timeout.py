@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.limit_hits import capped_timeout
+from hutch.jail.limits.limit_hits_of_commands import capped_timeout
 from hutch.jail.policy import MAX_TIMEOUT_S, Limits
 from hutch.jail.request_checks import check_timeout
 

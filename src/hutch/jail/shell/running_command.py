@@ -9,11 +9,11 @@ import math
 import time
 from collections.abc import Mapping
 
-from hutch.domain.event_author import Actor, current_actor
+from hutch.domain.current_actor_and_event_author import Actor, current_actor
 from hutch.jail.command_output import Capture
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Exit, LimitHit, OnOutput, Pipe, StreamName
-from hutch.jail.limits.limit_hits import MEMBERS_TIMEOUT, Suspect
+from hutch.jail.limits.limit_hits_of_commands import MEMBERS_TIMEOUT, Suspect
 from hutch.jail.policy import Limits
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell import command_result

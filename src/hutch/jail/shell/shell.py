@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from hutch.domain.current_actor_and_event_author import current_actor
 from hutch.domain.errors import BadRequest
-from hutch.domain.event_author import current_actor
 from hutch.jail.command_process import Command
 from hutch.jail.interface import OnOutput, Pipe, StreamName
 from hutch.jail.leftover_job_detection import JobWatch

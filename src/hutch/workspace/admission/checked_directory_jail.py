@@ -9,10 +9,10 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import check_reachable
 from hutch.jail.egress_proxy_startup import Outside
+from hutch.jail.jail_location import JailLocation, to_location
 from hutch.jail.jail_startup import Jailed, start_jail
 from hutch.jail.machine_checks import jail_checks
 from hutch.jail.policy import Policy
-from hutch.jail.work_directory import JailLocation, to_location
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_workspace
 
 

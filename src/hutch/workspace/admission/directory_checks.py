@@ -18,7 +18,7 @@ from typing import NamedTuple
 import hutch
 from hutch.domain.errors import Denied
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.admission.mount_resolution import Location, any_holds, locations, own_location
+from hutch.workspace.admission.mount_independent_location import Location, any_holds, locations, own_location
 from hutch.workspace.admission.system_directories import RULES, is_system_directory
 
 # Directories with keys, passwords or cookies, anywhere.

@@ -16,7 +16,7 @@ from hutch.domain.errors import BadRequest, Denied, HutchError, NotARepository, 
 from hutch.forge.repo_url import parse_repo_url
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_source, refusal
-from hutch.workspace.lifecycle.git_repository_detection import enclosing_repository
+from hutch.workspace.lifecycle.git_repository_and_head_detection import enclosing_repository
 from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned
 from hutch.workspace.lifecycle.plain_directory_summary import summarize_directory
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from hutch.workspace.admission.mount_resolution import Location, mount_table, own_location
+from hutch.workspace.admission.mount_independent_location import Location, mount_table, own_location
 
 Key = TypeVar("Key")
 

@@ -8,7 +8,7 @@ import hashlib
 import os
 
 from hutch.snapshots.confined_directory import remove_entry
-from hutch.workspace.files.move_by_copy import copy_subtree, restore_missing, signature
+from hutch.workspace.files.directory_move_by_copy import copy_subtree, restore_missing, signature
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY

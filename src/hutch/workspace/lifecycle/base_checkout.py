@@ -23,13 +23,13 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed
-from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.git_object_reader import EMPTY_TREE
+from hutch.snapshots.prebuilt_base_file_index import BaseIndex, index_base
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.lifecycle.commit_size import CommitSize, CommitTrees, check_size, read_trees
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 FILE = "base.json"
 INDEX = "index"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hutch.domain.errors import LimitReached
 from hutch.forge.host_git import Git
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.snapshots.git_object_reader import TREE, format_tree, object_name, parse_tree
 from hutch.system.lazy_dataclass import dataclass
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.work_directory import JailLocation
+from hutch.jail.jail_location import JailLocation
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.system.uncancellable_work import wait_until_done
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 
 FOLDER = "places"
 IN_PLACE = "in place"  # the mode_reason in its record

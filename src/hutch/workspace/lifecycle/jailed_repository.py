@@ -21,10 +21,10 @@ from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed, strict_option
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.interface import Finished, Jail, Reader
+from hutch.jail.jail_location import JailLocation
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import MAX_TIMEOUT_S, TOOL, Policy
-from hutch.jail.work_directory import JailLocation
-from hutch.workspace.lifecycle.git_repository_detection import Head, Layout
+from hutch.workspace.lifecycle.git_repository_and_head_detection import Head, Layout
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 
 REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")

@@ -9,7 +9,7 @@ from itertools import islice
 
 from hutch.domain.errors import HutchError
 from hutch.domain.secret_file_names import has_secret_name
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Walk

@@ -18,7 +18,7 @@ from hutch.jail.pid_stamped_names import is_left_over, own_mark
 from hutch.snapshots.confined_directory import remove_entry, to_hutch_error
 from hutch.system.file_lock import try_lock
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.lifecycle.workspace_record import Home
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 NEW, TRASH = ".new", ".trash"
 DAY_S = 86_400.0

@@ -31,10 +31,10 @@ from hutch.workspace.lifecycle.base_checkout import (
     make_base,
 )
 from hutch.workspace.lifecycle.commit_size import CommitSize
-from hutch.workspace.lifecycle.git_repository_detection import Layout, quick_head
+from hutch.workspace.lifecycle.git_repository_and_head_detection import Layout, quick_head
+from hutch.workspace.lifecycle.initial_repository_settings import store_settings
 from hutch.workspace.lifecycle.jailed_repository import open_jailed_repository
 from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned, pin_path
-from hutch.workspace.lifecycle.repository_settings import store_settings
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
 from hutch.workspace.lifecycle.workspace_filling import (
     FillContext,
@@ -43,7 +43,7 @@ from hutch.workspace.lifecycle.workspace_filling import (
     fill_from_base,
     write_files,
 )
-from hutch.workspace.lifecycle.workspace_record import Home, Record
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 
 PinPath = Callable[[Path], PinnedDirectory]
 Complete = Callable[[Record], Record]

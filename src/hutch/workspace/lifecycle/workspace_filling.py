@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from hutch.domain.errors import Unavailable
 from hutch.domain.starter_files import StarterFiles
 from hutch.forge.git_progress import OnProgress, Progress
-from hutch.jail.limits.limit_hits import size
+from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uncancellable_work
@@ -22,7 +22,7 @@ from hutch.workspace.lifecycle.base_checkout import Base, open_index, tree_path
 from hutch.workspace.lifecycle.uncommitted_changes import copy_changes
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
 from hutch.workspace.lifecycle.workspace_mount import mount_directory
-from hutch.workspace.lifecycle.workspace_record import Home, Mode, Record, Storage
+from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Mode, Record, Storage
 from hutch.workspace.workspace_quota import Usage, quota_error
 
 ModeOption = Literal["auto", "copy", "reflink", "overlay"]

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hutch.store.shared_columns import ROW, numbers, texts
+from hutch.store.columns_shared_with_migrations import ROW, numbers, texts
 
 revision = "0001"
 down_revision = None

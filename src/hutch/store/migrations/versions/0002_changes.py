@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hutch.store.shared_columns import texts
+from hutch.store.columns_shared_with_migrations import texts
 
 revision = "0002"
 down_revision = "0001"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hutch.store.shared_columns import numbers, texts
+from hutch.store.columns_shared_with_migrations import numbers, texts
 
 revision = "0007"
 down_revision = "0006"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hutch.store.shared_columns import ROW, texts
+from hutch.store.columns_shared_with_migrations import ROW, texts
 
 revision = "0015"
 down_revision = "0014"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hutch.store.shared_columns import numbers, text_keys, texts
+from hutch.store.columns_shared_with_migrations import numbers, text_keys, texts
 
 revision = "0020"
 down_revision = "0019"
