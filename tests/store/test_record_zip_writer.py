@@ -143,7 +143,7 @@ import resource, sys
 from pathlib import Path
 from hutch.domain.errors import Unavailable
 sys.path.insert(0, sys.argv[1])
-from sealed import sealed
+from handmade_records import sealed
 log = sealed(3000)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:
