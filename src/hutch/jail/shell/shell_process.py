@@ -45,7 +45,7 @@ WAKE_AT_CHECKS = {2**n for n in range(1, 16)}  # checks at which a stopped shell
 TICK_S = 0.01  # start times of processes are rounded down to this
 KILL_SCRIPT_TIMEOUT_S = 8.0
 SIGNAL_SCRIPT_TIMEOUT_S = 10.0
-REPLY_TIMEOUT_S = 2.0
+REPLY_TIMEOUT_S = 5.0  # long enough for a busy machine: a shell that is killed loses its state
 NOT_SEPARATED = "its output could not be separated from that of processes which the command left running"
 SIGINT = 2
 
