@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from hutch.domain.ids import SessionId
 from tests.forge.repositories import make_repository
-from tests.gateway.api import V1, Api
+from tests.gateway.api import V1, Api, serving
+from tests.gateway.test_jail_variables import run
 from tests.gateway.test_stream_terminal import share
 
 pytestmark = pytest.mark.anyio
@@ -75,3 +77,17 @@ async def test_an_observer_of_a_session_sees_the_set_up_and_why_it_failed(
     assert (await reader.post(url)).status_code == 403
     stranger = await api.as_user("dave")
     assert (await stranger.get(f"{url}/log")).status_code == 404
+
+
+async def test_hiding_installed_packages_from_git_is_no_change_of_a_file(tmp_path: Path) -> None:
+    setup = '[environment]\nsetup = ["mkdir .venv && touch .venv/tool"]\n'
+    make_repository(tmp_path / "project", {"a.txt": "1\n", ".hutch/config.toml": setup})
+    async with serving(tmp_path, environment={"auto": True}) as api:
+        session_id = await api.ready_session(repository=str(tmp_path / "project"))
+        ran = await run(api, session_id, "ls .venv; git status --porcelain; echo 2 > a.txt")
+        assert ran["stdout"] == "tool\n"
+        await api.server.host.close(SessionId(session_id), reason="test")
+        events = await api.events(session_id)
+        assert "environment.attached" in [event["type"] for event in events]
+        changed = [event for event in events if event["type"].startswith("file")]
+        assert [(event["type"], event.get("path")) for event in changed] == [("file.changed", "a.txt")]

@@ -73,7 +73,10 @@ class ChangeRecorder:
         """Record changes from now on, after those since the snapshot `recorded`, the newest in the log."""
         if is_new:  # it is as it was prepared
             newest = await self._workspace.work(self._workspace.snapshots.storage.newest)
-            newest = newest or await self._workspace.snapshot("as it came")
+            if newest is None:
+                newest = await self._workspace.snapshot("as it came")
+            elif self._workspace.record.layer_roots:  # opening it has hidden these paths from git
+                newest = await self._workspace.snapshot("with its dependencies")
             self._scanned_ns, self._recorded = time.time_ns(), newest.id
             return
         self._scanned_ns = 0
