@@ -1,12 +1,20 @@
 """The system prompt: text of the repository is marked as untrusted."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hutch import settings
 from hutch.agent.persona import load_persona
-from hutch.agent.system_prompt import MAX_CHARS, UNTRUSTED, repository_notes, system_prompt
+from hutch.agent.system_prompt import (
+    MAX_CHARS,
+    NOT_INSTALLED,
+    PROPOSAL,
+    UNTRUSTED,
+    repository_notes,
+    system_prompt,
+)
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
@@ -92,3 +100,19 @@ async def test_a_branch_whose_name_is_a_sentence_is_not_shown(
         prompt = system_prompt(ENGINEER, workspace, jail_path="/workspace", network=(), notes="")
     assert (f"branch {branch}" in prompt) == shown
     assert "New" not in prompt.partition("The workspace is")[2]
+
+
+@pytest.mark.parametrize("persona", ["engineer", "reviewer"])
+async def test_an_agent_that_may_write_learns_that_it_may_propose_a_set_up(
+    tmp_path: Path, persona: str
+) -> None:
+    loaded = load_persona(persona, known_tools=built_in_tools().names)
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        workspace = env.context.workspace
+        plain = system_prompt(loaded, workspace, jail_path="/workspace", network=(), notes="")
+        workspace.mount.record = replace(workspace.record, environment="Packages are in .venv.")
+        with_layer = system_prompt(loaded, workspace, jail_path="/workspace", network=(), notes="")
+    may_write = persona == "engineer"
+    assert (f"{NOT_INSTALLED} {PROPOSAL}" in plain) == may_write
+    assert NOT_INSTALLED not in with_layer
+    assert (PROPOSAL in with_layer) == may_write

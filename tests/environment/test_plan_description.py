@@ -57,7 +57,6 @@ def test_the_agent_learns_what_is_installed() -> None:
     assert "are installed already" in text
     assert ".venv, which is active" in text
     assert "db on port 5432" in text
-    assert "[environment] in .hutch/config.toml" in text
 
 
 def test_the_agent_learns_where_the_set_up_failed() -> None:

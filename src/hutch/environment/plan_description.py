@@ -14,11 +14,6 @@ SETTING = "environment.setup"  # the source of commands that are not detected
 MAX_LINE_CHARS = 200
 MAX_SHOWN = 12
 MAX_LOG_LINES = 15
-PROPOSAL = (
-    "If dependencies are missing or the set-up fails, propose a better one: write it to [environment] in "
-    '.hutch/config.toml (setup = ["COMMAND"], inputs = ["FILE"], variables, services) and say so in your '
-    "summary. It is part of your change and has no effect in this session: a person accepts it first."
-)
 
 
 BOTH = "in the build and in sessions"
@@ -134,8 +129,6 @@ def describe_for_agent(
             f"Before tests run, Hutch starts these services and waits for them: {named}. "
             "Their output is in /tmp/hutch-services."
         )
-    if plan.steps or plan.services:
-        parts.append(PROPOSAL)
     return "\n".join(parts)
 
 
