@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from hutch.agent.repository_testing import services_for_tests
+from hutch.agent.repository_testing.services_for_tests import KEPT_BYTES
+from hutch.domain.ids import SessionId
 from tests.gateway.api import V1, serving
-from tests.gateway.test_jail_variables import run
+from tests.gateway.test_jail_variables import run, store
 
 pytestmark = pytest.mark.anyio
 
+SERVER = "exec python3 -m http.server 8765 --bind 127.0.0.1"
 SETTINGS = """
 [environment]
 services = [{ name = "web", command = "exec python3 -m http.server 8765 --bind 127.0.0.1", port = 8765 }]
@@ -34,6 +38,39 @@ async def test_the_service_of_a_repository_is_up_in_every_test_run(tmp_path: Pat
         assert again.json()["state"] == "passed", again.text
         types = [event["type"] for event in await api.events(session_id)]
         assert types.count("service.started") == types.count("service.answered") == 2
+
+
+async def test_the_log_of_a_service_can_be_read_after_its_jail_is_closed(tmp_path: Path) -> None:
+    store_name, secret = "jail_web_key", "Zq7-KvRwtHnmxuE+93kxl/Pmw0T"
+    command = f"head -c 100000 /dev/zero | tr '\\\\0' x; echo key $WEB_KEY; {SERVER}"
+    settings = f'[environment]\nservices = [{{ name = "web", command = "{command}", port = 8765 }}]\n'
+    files = {".hutch/config.toml": settings, "test_it.py": TESTS}
+    async with serving(tmp_path) as api:
+        store(api, store_name, secret)
+        session_id = await api.ready_session(purpose="x", files=files, secrets=["WEB_KEY"])
+        ran = await api.post(f"{V1}/sessions/{session_id}/tests", json={"wait_s": 60})
+        assert ran.json()["state"] == "passed", ran.text
+        await api.server.host.close(SessionId(session_id), reason="test")
+        stopped = [e for e in await api.events(session_id) if e["type"] == "service.stopped"]
+        assert [each["service"] for each in stopped] == ["web"]
+        output = stopped[0]["output"]
+        assert "GET / HTTP" in output and "key " in output and secret not in output
+        assert len(output) <= KEPT_BYTES
+
+
+async def test_a_log_that_the_jail_replaced_does_not_hinder_the_close(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services_for_tests, "LOG_TIMEOUT_S", 0.5)
+    files = {".hutch/config.toml": SETTINGS, "test_it.py": TESTS}
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session(purpose="x", files=files)
+        await api.post(f"{V1}/sessions/{session_id}/tests", json={"wait_s": 60})
+        log = "/tmp/hutch-services/web.log"
+        await run(api, session_id, f"rm {log}; mkfifo {log}")
+        await api.server.host.close(SessionId(session_id), reason="test")
+        kinds = [event["type"] for event in await api.events(session_id)]
+        assert kinds.index("service.stopped") < kinds.index("session.parked")
 
 
 async def test_a_service_that_fails_is_in_the_result_of_the_tests(tmp_path: Path) -> None:

@@ -65,6 +65,14 @@ class ServiceFailed(Event):
     output: str = ""
 
 
+class ServiceStopped(Event):
+    """The jail of a service was closed. The end of the service's log is kept here."""
+
+    type: Literal["service.stopped"] = "service.stopped"
+    service: str
+    output: str = ""
+
+
 class EnvironmentAttached(Event):
     """The session has the installed dependencies of a layer in these paths."""
 

@@ -21,6 +21,7 @@ from hutch.domain.dependency_and_service_events import (
     ServiceAnswered,
     ServiceFailed,
     ServiceStarted,
+    ServiceStopped,
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.jail_activity_events import (
@@ -132,6 +133,7 @@ __all__ = [
     "ServiceAnswered",
     "ServiceFailed",
     "ServiceStarted",
+    "ServiceStopped",
     "SessionChanged",
     "SessionEnded",
     "SessionOpened",
@@ -171,6 +173,7 @@ KnownEvent = Annotated[
     | ServiceStarted
     | ServiceAnswered
     | ServiceFailed
+    | ServiceStopped
     | SessionChanged
     | SessionPaused
     | SessionResumed

@@ -74,6 +74,9 @@ class OpenedSandbox:
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
         await self.tests.close()
+        services = self.sandbox.suite_options.services
+        if services is not None and not self.lost:
+            await services.keep_logs()
         await self.snapshot_schedule.close()
         await self._recorder.settle()
         snapshot = 0

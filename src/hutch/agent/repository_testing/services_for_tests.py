@@ -3,7 +3,8 @@
 A service is a command of the repository's settings. It runs in the same jail as the tests, so
 it can reach and harm nothing else. It is started once for a jail, awaited by its port or
 a probe for a bounded time, and started again if it has ended or the jail is a new one. Its output
-is in a file of the jail, where the agent and users can read it.
+is in a file of the jail, where the agent and users can read it; its end is kept in an event when the jail
+is closed.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.dependency_plan import Service
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.domain.events import Event, ServiceAnswered, ServiceFailed, ServiceStarted
+from hutch.domain.events import Event, ServiceAnswered, ServiceFailed, ServiceStarted, ServiceStopped
 from hutch.jail.interface import Exit, Jail, Process
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
@@ -24,7 +25,8 @@ START_TIMEOUT_S = 60.0
 PROBE_TIMEOUT_S = 5.0
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.02, 0.5
 SHOWN_BYTES = 2000
-LOG_PAUSES = 50
+KEPT_BYTES = 32 * 1024
+LOG_PAUSES, LOG_TIMEOUT_S = 50, 5.0
 # `cat` writes what it reads at once, and ends at the limit: more is dropped, so that a log cannot fill /tmp.
 START = (
     f'mkdir -p {LOGS} && exec /bin/sh -c "$1" '
@@ -73,6 +75,24 @@ class TestServices:
                 self._jail, self._running, self._found = jail, {}, set()
             for service in self._services:
                 await self._ensure(jail, service, timeout_s, is_stopped)
+
+    async def keep_logs(self) -> None:
+        """Report the end of each service's log, before the jail is closed."""
+        jail, names = self._jail, list(self._running)
+        if jail is None:
+            return
+        logs = await asyncio.gather(*(self._read_log(jail, name, KEPT_BYTES) for name in names))
+        for name, output in zip(names, logs, strict=True):
+            self._report(ServiceStopped(service=name, output=output))
+        self._jail, self._running = None, {}
+
+    async def _read_log(self, jail: Jail, name: str, max_bytes: int) -> str:
+        try:
+            tail = ["tail", "-c", str(max_bytes), f"{LOGS}/{name}.log"]
+            read = await jail.run(tail, timeout_s=LOG_TIMEOUT_S)
+        except HutchError as error:
+            return f"The log could not be read: {error}"
+        return strip_escapes(read.stdout[-max_bytes:].decode(errors="replace")).strip()
 
     async def _ensure(
         self, jail: Jail, service: Service, timeout_s: float, is_stopped: Callable[[], bool]
@@ -139,8 +159,7 @@ class TestServices:
                 break
             await asyncio.sleep(FIRST_PAUSE_S)  # its last output is being written
         await running.process.kill()
-        read = await jail.run(["tail", "-c", str(SHOWN_BYTES), f"{LOGS}/{service.name}.log"], timeout_s=5)
-        output = strip_escapes(read.stdout.decode(errors="replace")).strip()
+        output = await self._read_log(jail, service.name, SHOWN_BYTES)
         self._report(ServiceFailed(service=service.name, reason=reason, output=output))
         shown = "\n".join(printable(line) for line in output.splitlines()[-10:]) or "(it printed nothing)"
         raise Unavailable(

@@ -135,6 +135,8 @@ def _in_session(event: Event) -> str:
             return _text(f"{event.service}{', which was running already' if event.found else ''}")
         case events.ServiceFailed():
             return _text(f"{event.service}: {event.reason}")
+        case events.ServiceStopped():
+            return _text(f"{event.service}: {event.output}")
         case events.EnvironmentAttached():
             return _text(f"{', '.join(event.roots)}, layer {event.layer[:HASH_CHARS]}")
         case events.SessionChanged():
