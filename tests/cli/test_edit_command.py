@@ -74,6 +74,15 @@ def test_a_save_goes_to_the_session_while_the_editor_is_open(server: ServerHome,
     assert list((server.place / "home/state/edits").iterdir()) == []
 
 
+@pytest.mark.parametrize(("end", "shown"), [("exit 3", "exit code 3"), ("kill -9 $$", "signal KILL")])
+def test_an_editor_that_fails_is_no_success(server: ServerHome, session: str, end: str, shown: str) -> None:
+    script = editor(server.place, f'sed -i "s/line 3/saved/" "$1"; {end}')
+    ran = server.hutch("edit", session, "a.txt", EDITOR=script)
+    assert ran.returncode == exit_codes.UNAVAILABLE
+    assert f"The editor ended with {shown}. What it saved before is in the session." in ran.stderr
+    assert "saved" in content(server, session)
+
+
 def test_changes_of_others_come_into_the_file_and_are_merged(server: ServerHome, session: str) -> None:
     script = editor(
         server.place,

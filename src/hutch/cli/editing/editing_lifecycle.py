@@ -13,6 +13,7 @@ from hutch.cli.editing.file_sync import FileSync
 from hutch.cli.server_requests import short
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import Conflict, HutchError, TooManyRequests, Unavailable
+from hutch.domain.signal_names import signal_name
 from hutch.system.background_tasks import running
 from hutch.system.terminal_text import visible
 
@@ -29,6 +30,7 @@ class EditSession:
         self._sync, self._session_id, self._path, self._editor = sync, session_id, path, editor
         self._wake = asyncio.Event()
         self._syncing: asyncio.Task[None] | None = None
+        self._has_failed = False  # the editor
         self._problem: HutchError | None = None  # the last one that a retry may solve
         self._refused: HutchError | None = None  # one that no retry solves
 
@@ -59,7 +61,9 @@ class EditSession:
             if self._syncing is not None:
                 await self._syncing
         if code:
-            _say(f"The editor ended with exit code {code}. Files that it saved before are in the session.")
+            how = f"signal {signal_name(-code)}" if code < 0 else f"exit code {code}"
+            _say(f"The editor ended with {how}. What it saved before is in the session.")
+            self._has_failed = True
 
     async def _watch(self, seen: object) -> None:
         """Notice saves of the editor: changes of the file since `seen`."""
@@ -120,7 +124,7 @@ class EditSession:
         parts += [f"merged with changes of others {_times(counts.merges)}"] if counts.merges else []
         parts += [f"changed by others {_times(counts.received)}"] if counts.received else []
         _say(f"{visible(self._path)}: {', '.join(parts)}.")
-        return exit_codes.OK
+        return exit_codes.UNAVAILABLE if self._has_failed else exit_codes.OK
 
     async def _settle(self) -> bool:
         """Ask how a collision ends; False if both versions stay as they are."""
