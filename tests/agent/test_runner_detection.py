@@ -91,6 +91,15 @@ def test_every_language_of_the_root_has_its_suite_and_make_none() -> None:
     assert names(files) == ["Jest", "go test", "unittest"]
 
 
+def test_make_is_used_below_the_root_where_nothing_else_is_found() -> None:
+    target = {"engine/Makefile": b"test:\n", "engine/sub/Makefile": b"test:\n"}
+    assert names(target) == ["make in engine"]
+    beside = {"web/package.json": JEST, "web/Makefile": b"test:\n", **target}
+    assert [runner.directory for runner in suites(beside)] == ["web", "engine"]
+    assert [runner.directory for runner in suites({**beside, "Makefile": b"test:\n"})] == ["web"]
+    assert [runner.directory for runner in suites({"package.json": JEST, **target})] == [""]
+
+
 def test_the_number_of_suites_is_bounded() -> None:
     assert len(suites({f"p{number}/package.json": JEST for number in range(100)})) == MAX_SUITES
 

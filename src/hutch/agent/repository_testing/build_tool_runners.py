@@ -87,7 +87,7 @@ def ctest_runner(read: ReadFile, names: Sequence[str]) -> Runner | None:
 
 
 def make_runner(read: ReadFile, names: Sequence[str]) -> Runner | None:
-    """`make test` or `make check`: for repositories in which nothing else is found."""
+    """`make test` or `make check`: for directories in which nothing else is found."""
     text = next((read(name) or b"" for name in MAKE_FILES if name in names), b"")
     targets = set(MAKE_TARGET.findall(text))
     target = "test" if b"test" in targets else "check" if targets else ""

@@ -6,13 +6,14 @@ package.json with a test script tests its workspaces.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from hutch.agent.repository_testing.build_tool_runners import (
     GRADLE_FILES,
+    MAKE_FILES,
     cargo_runner,
     configured_go,
     ctest_runner,
@@ -74,13 +75,12 @@ def _configured(command: str, report: str) -> Runner:
 
 def _found(read: ReadFile, names: Sequence[str]) -> Iterator[Runner]:
     tree = _Tree(read, names)
-    is_empty = True
+    places: set[str] = set()
     for find in (tree.node, tree.go, tree.cargo, tree.maven, tree.gradle, tree.ctest, tree.python):
         for runner in find():
-            is_empty = False
+            places.add(runner.directory)
             yield runner
-    if is_empty and (made := make_runner(read, names)):
-        yield made
+    yield from tree.make(places)
 
 
 class _Tree:
@@ -114,6 +114,15 @@ class _Tree:
 
     def ctest(self) -> Iterator[Runner]:
         yield from self._outermost("CMakeLists.txt", ctest_runner)
+
+    def make(self, places: Collection[str]) -> Iterator[Runner]:
+        """The make targets of directories that no other runner is in, above or below."""
+        made = [runner for file in MAKE_FILES for runner in self._outermost(file, make_runner)]
+        found = {runner.directory: runner for runner in made}
+        for place in sorted(found):
+            is_covered = _is_below(place, places) or any(_is_below(each, [place]) for each in places)
+            if place not in places and not is_covered and not _is_below(place, found):
+                yield found[place]
 
     def python(self) -> Iterator[Runner]:
         """One run from the root, or one per project if the root is none and has no tests of its own."""
@@ -170,5 +179,5 @@ def _directories(names: Sequence[str]) -> Mapping[str, list[str]]:
     return found
 
 
-def _is_below(place: str, others: Sequence[str] | Mapping[str, object]) -> bool:
+def _is_below(place: str, others: Collection[str]) -> bool:
     return any(place != other and (not other or place.startswith(f"{other}/")) for other in others)
