@@ -3,9 +3,10 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -13,6 +14,10 @@ from pycrdt import Doc, Text
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
+from hutch.gateway.stream.document_websocket import COUNTED_S, MAX_UNSENT_BYTES, Connection, _File
+from hutch.gateway.stream.open_streams import SLOW, Ending
+from hutch.gateway.stream.stream_permission import StreamGrant
+from hutch.sessions.collaborative_editing.open_document import OpenDocument
 from tests.gateway.api import TIMEOUT_S, V1, Api, eventually, serving
 from tests.gateway.streaming import socket
 
@@ -251,3 +256,47 @@ async def test_a_broken_update_is_refused(tmp_path: Path) -> None:
             await ada.send("save")
             await ada.until("saved")
         assert await content(api, session_id) == b"still one\n"
+
+
+async def test_a_deep_value_in_an_update_does_not_end_the_server(tmp_path: Path) -> None:
+    nested = b"\x01\x01\x01\x00\x08\x01\x07content\x01" + b"\x75\x01" * 400_000 + b"\x00\x00"
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        async with editing(api, session_id) as ada:
+            await ada.connection.send(NUMBER.to_bytes(4) + nested)
+            assert "update" in (await ada.until("error"))["detail"]
+            await ada.type(0, "still here")
+            await ada.send("save")
+            await ada.until("saved")
+        assert await content(api, session_id) == b"still here"
+
+
+def _connection(ended: list[Ending], authenticator: Any = None) -> Connection:
+    """A client whose messages nobody sends."""
+    caller: Any = SimpleNamespace(user=SimpleNamespace(id="usr_1", name="ada"), credential_id="tok_1")
+    nothing: Any = None
+    grant = StreamGrant(nothing, authenticator, nothing, caller, nothing, nothing, True, nothing)
+    stream: Any = SimpleNamespace(grant=grant, end=ended.append)
+    return Connection(stream, nothing, AsyncExitStack())
+
+
+def test_long_messages_end_a_client_that_does_not_read() -> None:
+    """They are counted with their length, or the cursors of others would fill the memory."""
+    ended: list[Ending] = []
+    connection, document = _connection(ended), cast(OpenDocument, object())
+    connection._files[1] = _File(1, document, AsyncExitStack())
+    sent = 0
+    while not ended and sent < 2 * MAX_UNSENT_BYTES:
+        connection.notify(document, "cursor", position={"name": "y" * 1900})
+        sent += 1900
+    assert ended == [SLOW]
+
+
+async def test_edits_that_take_long_count_as_many_requests() -> None:
+    taken: list[str] = []
+    buckets = SimpleNamespace(take=lambda key: taken.append(key) or 0)
+    connection = _connection([], SimpleNamespace(buckets=buckets))
+    await connection._count_work(COUNTED_S / 2)
+    assert not taken
+    await connection._count_work(COUNTED_S * 10.5)
+    assert taken == ["tok_1"] * 10

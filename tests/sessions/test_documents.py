@@ -1,6 +1,8 @@
 """Shared texts, their journal, and saves that a crash interrupts."""
 
+import asyncio
 import hashlib
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycrdt import Doc, Text
 
-from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.errors import Conflict, Denied, NotFound
 from hutch.sessions.collaborative_editing.open_document import OpenDocument
+from hutch.sessions.collaborative_editing.open_documents import Documents
 from hutch.sessions.collaborative_editing.shared_text import ROOT, SharedText
 from hutch.sessions.collaborative_editing.text_difference import find_replacements
 from hutch.sessions.collaborative_editing.update_journal import Header, Journal
@@ -114,3 +117,36 @@ def test_a_record_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
         opened.close()
     place.write_bytes(b"no journal\n")
     assert Journal.open(place) is None
+
+
+async def test_documents_are_in_use_while_one_is_being_opened(tmp_path: Path) -> None:
+    """Else the failed opening of another file would drop them, and the file would be open twice."""
+    reading, go_on = asyncio.Event(), asyncio.Event()
+    disk = Disk(b"one\n")
+
+    async def call(request: Request[Any], by: str) -> Any:
+        if getattr(request, "path", "") == "none":
+            raise Denied("No.")
+        reading.set()
+        await go_on.wait()
+        return await disk.call(request, by)
+
+    async def follow() -> AsyncGenerator[Any]:
+        await asyncio.Event().wait()
+        yield None
+
+    documents = Documents(tmp_path / "documents", call, follow)
+
+    async def edit() -> None:
+        async with documents.join("a.txt", Silent()):
+            assert documents.is_used
+
+    editing = asyncio.ensure_future(edit())
+    await reading.wait()
+    with pytest.raises(Denied):
+        async with documents.join("none", Silent()):
+            pass
+    assert documents.is_used
+    go_on.set()
+    await editing
+    assert not documents.is_used

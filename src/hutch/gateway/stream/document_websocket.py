@@ -7,12 +7,13 @@ number, in four bytes, and a Yjs update. See docs/streams.md.
 import asyncio
 import base64
 import binascii
+import time
 from contextlib import AsyncExitStack
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached
+from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, TooManyRequests
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.relative_path import parse_path
 from hutch.gateway.stream.event_and_input_websocket import close, refuse, text
@@ -32,7 +33,9 @@ MAX_FILES = 50  # of one client
 MAX_NUMBER = 2**31
 MAX_UPDATE_BYTES = 1 << 20
 MAX_UNSENT_BYTES = 16 << 20
+MESSAGE_BYTES = 200  # that a message takes besides its content
 MAX_POSITION_CHARS = 2000
+COUNTED_S = 0.002  # of work for an edit: they count as one request
 NUMBER_BYTES = 4
 
 
@@ -106,15 +109,18 @@ class Connection:
     # --- to the client ---
 
     def _put(self, kind: str, **fields: Any) -> None:
-        self._queue(text(control_frame(kind, **fields)), 200)
+        self._put_text(control_frame(kind, **fields))
 
     def _put_error(self, error: HutchError, number: int | None) -> None:
         redact = self._stream.grant.server.redactor.redact
-        self._queue(text(error_frame(error, redact, document=number)), 200)
+        self._put_text(error_frame(error, redact, document=number))
+
+    def _put_text(self, frame: str) -> None:
+        self._queue(text(frame), 4 * len(frame) + MESSAGE_BYTES)  # a character takes up to 4 bytes
 
     def _put_bytes(self, number: int, update: bytes) -> None:
         data = number.to_bytes(NUMBER_BYTES) + update
-        self._queue({"type": "websocket.send", "bytes": data}, len(data))
+        self._queue({"type": "websocket.send", "bytes": data}, len(data) + MESSAGE_BYTES)
 
     def _queue(self, message: dict[str, Any], size: int) -> None:
         self._unsent.append(message)
@@ -153,7 +159,11 @@ class Connection:
                     number = int.from_bytes(data[:NUMBER_BYTES])
                     file = self._file(number)
                     await self._check(file)  # policies and shares may have changed since it was opened
-                    self._edit(file, data[NUMBER_BYTES:])
+                    started = time.monotonic()
+                    try:
+                        self._edit(file, data[NUMBER_BYTES:])
+                    finally:
+                        await self._count_work(time.monotonic() - started)
                     continue
                 frame = parse_frame(message["text"])
                 if frame["type"] == "ping":
@@ -247,6 +257,16 @@ class Connection:
         if len(update) > MAX_UPDATE_BYTES:
             raise BadRequest(f"An update has at most {MAX_UPDATE_BYTES >> 20} MiB. Send several.")
         self._writable(file).document.edit(self, update)
+
+    async def _count_work(self, seconds: float) -> None:
+        """Make a client wait whose edits take the server much time: nobody else is served during an edit."""
+        counted = 0
+        while counted < seconds // COUNTED_S:
+            try:
+                self._grant.count()
+                counted += 1
+            except TooManyRequests as error:
+                await asyncio.sleep(error.retry_after_s)
 
     # --- cursors ---
 

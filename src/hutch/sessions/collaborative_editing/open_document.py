@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
+from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.sessions.collaborative_editing.document_file_reader import (
     MAX_FILE_BYTES,
     Call,
@@ -64,9 +64,9 @@ class OpenDocument:
         kept = await asyncio.to_thread(Journal.open, place)
         if kept is not None:
             journal, records = kept
-            if journal.size < MAX_HISTORY_BYTES and journal.header.newline == found.newline:
-                saved, *updates = [data for kind, data in records if kind == UPDATE]
-                text = SharedText.restored(saved, updates)
+            text = _restored_text(records)
+            is_small = journal.size < MAX_HISTORY_BYTES
+            if text is not None and is_small and journal.header.newline == found.newline:
                 made = cls(path, text, journal, call)
                 made._written = _written_versions(records)
                 if journal.header.sha256 != found.sha256:
@@ -216,6 +216,15 @@ class OpenDocument:
             except HutchError as error:  # the journal keeps it
                 logger.warning("document.not_saved", path=self.path, error=str(error))
         self._journal.close()
+
+
+def _restored_text(records: Sequence[Record]) -> SharedText | None:
+    """None if the journal has updates that are refused today."""
+    saved, *updates = [data for kind, data in records if kind == UPDATE]
+    try:
+        return SharedText.restored(saved, updates)
+    except BadRequest:
+        return None
 
 
 def _written_versions(records: Sequence[Record]) -> dict[str, bytes]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -26,17 +27,30 @@ class Documents:
         self._place, self._call, self._follow = place, call, follow
         self._open: dict[str, OpenDocument] = {}
         self._opening: dict[str, asyncio.Lock] = {}
+        self._editors: Counter[str] = Counter()  # at each path, with those for whom it is being opened
         self._watching: asyncio.Task[None] | None = None
 
     @property
     def is_used(self) -> bool:
-        return bool(self._open)
+        return bool(self._editors)
 
     @asynccontextmanager
     async def join(self, path: str, peer: Peer) -> AsyncIterator[OpenDocument]:
         """Open a file for an editor. The last one to leave saves it."""
-        lock = self._opening.setdefault(path, asyncio.Lock())
-        async with lock:
+        self._editors[path] += 1
+        try:
+            document = await self._opened(path, peer)
+        except BaseException:
+            self._forget(path)
+            raise
+        try:
+            yield document
+        finally:
+            document.peers.discard(peer)
+            await asyncio.shield(asyncio.ensure_future(self._leave(document)))
+
+    async def _opened(self, path: str, peer: Peer) -> OpenDocument:
+        async with self._opening.setdefault(path, asyncio.Lock()):
             document = self._open.get(path)
             if document is None:
                 if len(self._open) >= MAX_OPEN:
@@ -48,13 +62,15 @@ class Documents:
                 self._open[path] = document
                 self._watch()
             document.peers.add(peer)
-        try:
-            yield document
-        finally:
-            document.peers.discard(peer)
-            await asyncio.shield(asyncio.ensure_future(self._leave(document)))
+            return document
 
     async def _leave(self, document: OpenDocument) -> None:
+        try:
+            await self._close_unused(document)
+        finally:
+            self._forget(document.path)
+
+    async def _close_unused(self, document: OpenDocument) -> None:
         async with self._opening[document.path]:
             if document.peers or self._open.get(document.path) is not document:
                 return
@@ -63,6 +79,13 @@ class Documents:
         if not self._open and self._watching is not None:
             self._watching.cancel()
             self._watching = None
+
+    def _forget(self, path: str) -> None:
+        """Note that an editor has left a path, or could not open it."""
+        self._editors[path] -= 1
+        if not self._editors[path]:
+            del self._editors[path]
+            self._opening.pop(path, None)
 
     def _watch(self) -> None:
         if self._watching is None or self._watching.done():

@@ -8,13 +8,18 @@ one more person, so nothing that was typed meanwhile is lost.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, LimitReached
 from hutch.sessions.collaborative_editing.text_difference import Replacement
+from hutch.sessions.collaborative_editing.update_parts import Parts, count_parts
 
 if TYPE_CHECKING:
     from pycrdt import Doc, Text
 
 ROOT = "content"
+# The library may compare each struct of an update with each of the text, and moves those behind a deleted
+# range. Either limit is about two seconds in which the server does nothing else.
+MAX_COMPARED_STRUCTS = 2 * 10**7
+MAX_MOVED_STRUCTS = 10**9
 
 
 class SharedText:
@@ -23,6 +28,7 @@ class SharedText:
     def __init__(self) -> None:
         self._shared = _empty()
         self._disk = _empty()
+        self._structs = 0  # at most so many does the shared text have
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -34,9 +40,11 @@ class SharedText:
     def restored(cls, saved: bytes, updates: Iterable[bytes]) -> Self:
         """The text as it was: `saved` is the state at the last save, `updates` came after it."""
         made = cls()
+        made._structs = count_parts(saved, ROOT).structs
         made._disk.apply_update(saved)
         made._shared.apply_update(saved)
         for update in updates:
+            made._structs += sum(count_parts(update, ROOT))
             made._shared.apply_update(update)
         return made
 
@@ -68,10 +76,24 @@ class SharedText:
         return self._disk.get_update()
 
     def apply(self, update: bytes) -> None:
+        new = count_parts(update, ROOT)
+        if self._is_costly(new):
+            self._structs = count_parts(self._shared.get_update(), ROOT).structs  # many were joined
+            if self._is_costly(new):
+                raise LimitReached(
+                    f"An update with {sum(new)} parts is too large for this document. Send smaller ones, or "
+                    "close the file in all windows and open it again.",
+                    limit="document parts",
+                )
         try:
             self._shared.apply_update(update)
         except ValueError:
             raise BadRequest("This is not an update of a Yjs document.") from None
+        self._structs += sum(new)
+
+    def _is_costly(self, new: Parts) -> bool:
+        after = self._structs + sum(new)
+        return new.structs * after > MAX_COMPARED_STRUCTS or new.deleted_ranges * after > MAX_MOVED_STRUCTS
 
     def mark_saved(self, updates: bytes) -> None:
         """Note that the text is on disk; `updates` are those of `unsaved` at the time it was written."""
@@ -91,6 +113,7 @@ class SharedText:
                 disk.insert(start, replacement)
         update = self._disk.get_update(before)
         self._shared.apply_update(update)
+        self._structs += 2 * len(replacements)
         return update
 
 
