@@ -231,6 +231,16 @@ async def test_the_owner_of_a_session_shares_it(served: Answering, ada: Caller, 
     assert result[0] == result[1]
 
 
+async def test_a_token_that_may_only_read_gives_up_no_share(served: Answering, bob: Caller) -> None:
+    reading = await caller(served, "eve", "member", "read")
+    watching = await caller(served, "watcher", "observer", "read")
+    path = f"/sessions/{await new_session(served, 'bob')}/shares"
+    for name in ("eve", "watcher"):
+        assert await bob.status("PUT", f"{path}/{name}", role="observer") == 200
+    assert await reading.status("DELETE", f"{path}/eve") == 403
+    assert await watching.status("DELETE", f"{path}/watcher") == 204  # whose role never has more
+
+
 async def test_the_audit_is_read_in_pages(served: Answering, ada: Caller) -> None:
     for number in range(5):
         await ada("POST", "/users", name=f"user {number}")

@@ -4,7 +4,7 @@ from typing import get_args
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.session import Session
-from hutch.domain.user import Caller, ShareRole, ShareScope
+from hutch.domain.user import Caller, ShareRole, ShareScope, scopes_of
 from hutch.flows.session_permissions import Action, actions, check, no_session
 from hutch.flows.user_accounts import Accounts, Actor
 from hutch.store.sessions import Sessions
@@ -70,7 +70,9 @@ async def share(
 
 
 async def unshare(accounts: Accounts, who: Caller, session_id: str, name: str, actor: Actor) -> None:
-    """Remove a user's share. A user may also give up their own."""
+    """Remove a user's share. A user may also give up their own, but not with a token that may only read."""
+    if "write" in scopes_of(who.user.role):
+        who.need("write")
     own = name in (who.user.id, who.user.name)
     await reach(accounts, who, session_id, "read" if own else "manage")
     user = who.user if own else await accounts.users.find(name)
