@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycrdt import Doc, Text
 
-from hutch.domain.errors import Conflict, Denied, NotFound
+from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound
 from hutch.sessions.collaborative_editing.open_document import OpenDocument
 from hutch.sessions.collaborative_editing.open_documents import Documents
 from hutch.sessions.collaborative_editing.shared_text import ROOT, SharedText
@@ -51,6 +51,7 @@ class Disk:
     def __init__(self, data: bytes) -> None:
         self.data: bytes | None = data
         self.crashes = False
+        self.writes: list[tuple[str, bytes]] = []
 
     async def call(self, request: Request[Any], by: str) -> Any:
         match request:
@@ -64,12 +65,14 @@ class Disk:
                 if self.data is not None and if_hash != hashlib.sha256(self.data).hexdigest():
                     raise Conflict("It has changed.")
                 self.data = data
+                self.writes.append((by, data))
                 if self.crashes:
                     raise OSError("The power failed.")
 
 
 class Silent:
-    user_id = "usr_1"
+    def __init__(self, user_id: str = "usr_1") -> None:
+        self.user_id = user_id
 
     def receive(self, document: OpenDocument, update: bytes) -> None: ...
 
@@ -99,6 +102,48 @@ async def test_a_save_that_a_crash_interrupts_is_not_doubled(tmp_path: Path) -> 
     await again.save("usr_1")
     assert disk.data == b"later typed one\n"
     await again.close()
+
+
+async def test_each_author_saves_their_own_text(tmp_path: Path) -> None:
+    disk, ann, ben = Disk(b"one\n"), Silent("usr_ann"), Silent("usr_ben")
+    document = await OpenDocument.open("a", tmp_path / "documents" / "a", disk.call, by="usr_ann")
+    for who, text in ((ann, "a"), (ann, "b"), (ben, "c"), (ann, "d")):
+        document.edit(who, typed(document, text))
+    disk.data = b"one\ntwo\n"  # by a program
+    await document.save("usr_cy")
+    assert disk.writes == [
+        ("usr_ann", b"baone\ntwo\n"),
+        ("usr_ben", b"cbaone\ntwo\n"),
+        ("usr_ann", b"dcbaone\ntwo\n"),
+    ]
+    await document.close()
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+async def test_authors_are_known_after_a_crash(tmp_path: Path, is_written: bool) -> None:
+    disk, place = Disk(b"one\n"), tmp_path / "documents" / "a"
+    document = await OpenDocument.open("a", place, disk.call, by="usr_ann")
+    document.edit(Silent("usr_ann"), typed(document, "a"))
+    document.edit(Silent("usr_ben"), typed(document, "b"))
+    if is_written:
+        disk.crashes = True
+        with pytest.raises(OSError, match="power"):
+            await document.save("usr_cy")
+        disk.crashes = False
+    again = await OpenDocument.open("a", place, disk.call, by="usr_cy")
+    await again.save("usr_cy")
+    assert disk.writes == [("usr_ann", b"aone\n"), ("usr_ben", b"baone\n")]
+    await again.close()
+
+
+async def test_no_more_versions_than_a_maximum_wait_for_a_save(tmp_path: Path) -> None:
+    disk = Disk(b"one\n")
+    document = await OpenDocument.open("a", tmp_path / "documents" / "a", disk.call, by="usr_1")
+    with pytest.raises(LimitReached, match="take turns"):
+        for number in range(1000):
+            document.edit(Silent(f"usr_{number % 2}"), typed(document, "x"))
+    await document.close()
+    assert disk.data is not None and disk.data.count(b"x") == len(disk.writes) > 50
 
 
 def test_a_record_that_was_cut_short_is_dropped(tmp_path: Path) -> None:

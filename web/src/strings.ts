@@ -430,7 +430,7 @@ export const strings = {
     browsers: "Browsers", browser: "Browser", used: "Used", thisBrowser: "this one",
     tool: "Tool", covers: "Covers", withdraw: "Withdraw", approvalsAbout: "What you have allowed always, in every session that you own. The next call asks again once it is withdrawn.", noApprovals: "You have allowed nothing always.",
     defaultModel: "Default:", provider: "Provider", usable: "Usable", ownKeys: "Your own keys", ownKeysAbout: "Used for runs that you start in sessions that you own. Nobody can read a key out.", noKeys: "You have stored none.", key: "Key", setKey: "Store", keySet: "The keys are changed.", removeKey: "Remove",
-    serverAbout: "These values are read when the server starts, and can only be read here. Change one on the server's machine: hutch config set NAME VALUE, then restart.",
+    serverAbout: "These values are read when the server starts, and can only be read here. Change them in the settings file on the server's machine (hutch config path shows where it is), then restart.",
     otherwise: "Without a rule",
     since: "Since", roleOf: (name: string) => `Role of ${name}`, loginLink: "Login link", enable: "Enable", disable: "Disable", invites: "Invitations", invitesAbout: "An invitation is a link by which one person becomes a user. It works once, and expires.", noInvites: "No invitation is open.", expires: "Expires",
     environmentsAbout: "Dependencies that were installed once, and are shared by all sessions of their repository.", noEnvironments: "None were installed yet. A session of a repository with a lock file offers it.", repository: "Repository", steps: "Commands", size: "Size", inUse: "A workspace uses it.", remove: "Remove",

@@ -19,14 +19,18 @@ from hutch.sessions.collaborative_editing.document_file_reader import (
 )
 from hutch.sessions.collaborative_editing.shared_text import SharedText
 from hutch.sessions.collaborative_editing.text_difference import find_replacements
-from hutch.sessions.collaborative_editing.update_journal import UPDATE, WRITE, Header, Journal, Record
+from hutch.sessions.collaborative_editing.update_journal import AUTHOR, UPDATE, WRITE, Header, Journal, Record
 from hutch.sessions.requests import WriteFile
 from hutch.system.uncancellable_work import run_to_end
 
 logger = structlog.get_logger("hutch.documents")
 MAX_HISTORY_BYTES = 32 * 1024 * 1024  # of updates since the document was opened
 SAVE_AFTER_S, SAVE_WITHIN_S = 2.0, 10.0  # after the last key; at the latest while somebody types on
+SHA256_CHARS = 64
 MAX_ATTEMPTS = 5  # to save while programs change the same file
+Version = tuple[str, bytes]
+"""The author, and the updates since the last save up to the end of theirs."""
+SAVE_AT_VERSIONS, MAX_VERSIONS = 10, 100  # of several authors who take turns before a save
 
 
 class Peer(Protocol):
@@ -51,6 +55,9 @@ class OpenDocument:
         self.peers: set[Peer] = set()
         self._text, self._journal, self._call = text, journal, call
         self._author = ""  # of the last edit
+        self._versions: list[
+            tuple[str, bytes]
+        ] = []  # unsaved ones before it: the author, all unsaved updates
         self._written: dict[str, bytes] = {}  # hashes of versions that may be on disk: the updates in them
         self._saving: asyncio.Task[None] | None = None
         self._save_timer: asyncio.TimerHandle | None = None
@@ -69,10 +76,11 @@ class OpenDocument:
             if text is not None and is_small and journal.header.newline == found.newline:
                 made = cls(path, text, journal, call)
                 made._written = _written_versions(records)
+                made._author, made._versions = _authors(records)
                 if journal.header.sha256 != found.sha256:
                     await made._merge(found)
                 if not text.is_saved:
-                    made._author = by
+                    made._author = made._author or by
                     made._save_soon()
                 return made
             journal.close()
@@ -99,12 +107,27 @@ class OpenDocument:
                 f"'{self.path}' was edited too much at once. Close it in all windows and open it again.",
                 limit="document history",
             )
+        if peer.user_id != self._author:
+            self._begin_version(peer.user_id)
         self._text.apply(update)
         self._journal.add(update)
-        self._author = peer.user_id
         for other in self.peers - {peer}:
             other.receive(self, update)
         self._save_soon()
+
+    def _begin_version(self, author: str) -> None:
+        """Keep the unsaved text of the last author as a version of its own: it is recorded as theirs."""
+        if not self._text.is_saved:
+            if len(self._versions) >= MAX_VERSIONS:
+                raise LimitReached(
+                    f"Too many people take turns in '{self.path}'. Your text is sent again in a moment.",
+                    limit="document authors",
+                )
+            self._versions.append((self._author, self._text.unsaved()))
+            if len(self._versions) == SAVE_AT_VERSIONS:
+                self._start_saving()
+        self._author = author
+        self._journal.add(author.encode(), AUTHOR)
 
     # --- the file on disk ---
 
@@ -131,28 +154,41 @@ class OpenDocument:
             self._notify_peers("unsaved", detail=str(error))
 
     async def save(self, by: str) -> None:
-        """Write the text to the file. A version that a program wrote meanwhile is merged first."""
+        """Write the text to the file, as a version of each of its authors; `by` is the author of a text that
+        has no other. A version that a program wrote meanwhile is merged first."""
         await run_to_end(self._save(by))
 
     async def _save(self, by: str) -> None:
         async with self._disk_lock:
-            for _ in range(MAX_ATTEMPTS):
-                unsaved, text = self._text.unsaved(), self._text.text
+            while self._versions:
+                author, updates = self._versions[0]
+                await self._save_version(updates, author)
+                self._versions.pop(0)
+            await self._save_version(None, self._author or by)
+
+    async def _save_version(self, updates: bytes | None, by: str) -> None:
+        """Save the updates of the first version, or those of the last author."""
+        for _ in range(MAX_ATTEMPTS):
+            unsaved = self._text.unsaved() if updates is None else updates
+            text = self._text.text if updates is None else self._text.text_after(updates)
+            if updates is None:
                 self._oldest_unsaved = None
-                if text == self._text.text_on_disk and self._journal.header.sha256 is not None:
-                    return
-                sha256 = hash_of(self._encoded(text))
-                self._written[sha256] = unsaved
-                self._journal.add(sha256.encode(), WRITE)
-                try:
-                    await self._write(text, by)
-                except (Conflict, NotFound):  # somebody else has changed or deleted it since
-                    await self._merge(await read_file(self.path, self._call, by))
-                    continue
-                self._text.mark_saved(unsaved)
-                self._restart_journal(sha256)
-                self._notify_peers("saved", sha256=self._journal.header.sha256)
+            if text == self._text.text_on_disk and self._journal.header.sha256 is not None:
                 return
+            sha256 = hash_of(self._encoded(text))
+            self._written[sha256] = unsaved
+            self._journal.add(sha256.encode() + (updates or b""), WRITE)
+            try:
+                await self._write(text, by)
+            except (Conflict, NotFound):  # somebody else has changed or deleted it since
+                await self._merge(await read_file(self.path, self._call, by))
+                if updates is None and self._versions:
+                    return  # another author has begun: the rest is saved with theirs, soon
+                continue
+            self._text.mark_saved(unsaved)
+            self._restart_journal(sha256)
+            self._notify_peers("saved", sha256=self._journal.header.sha256)
+            return
         raise Conflict(f"'{self.path}' keeps changing. It is saved as soon as that ends; nothing is lost.")
 
     async def _write(self, text: str, by: str) -> None:
@@ -193,7 +229,9 @@ class OpenDocument:
         old, unsaved = self._journal, self._text.unsaved()
         header, saved = replace(old.header, sha256=sha256), self._text.saved_state()
         self._journal = Journal.create(old.place, header, saved)
-        self._journal.add(unsaved)
+        for author, updates in (*self._versions, (self._author, unsaved)):
+            self._journal.add(author.encode(), AUTHOR)
+            self._journal.add(updates)
         self._written.clear()
         old.close()
 
@@ -227,8 +265,25 @@ def _restored_text(records: Sequence[Record]) -> SharedText | None:
         return None
 
 
+def _authors(records: Sequence[Record]) -> tuple[str, list[Version]]:
+    """The author of the last updates, and the versions before."""
+    from pycrdt import merge_updates
+
+    author, versions = "", list[Version]()
+    updates: list[bytes] = []
+    for kind, data in records[1:]:  # the first is the saved state
+        if kind == UPDATE:
+            updates.append(data)
+        elif kind == AUTHOR and (next_author := data.decode()) != author:
+            if author and updates:
+                versions.append((author, merge_updates(*updates)))
+            author = next_author
+    return author, versions
+
+
 def _written_versions(records: Sequence[Record]) -> dict[str, bytes]:
-    """The versions that a process was about to write, with all updates that each contains."""
+    """The versions that a process was about to write, with the updates that each contains: those of the
+    record itself, or all before it."""
     from pycrdt import merge_updates
 
     found: dict[str, bytes] = {}
@@ -237,5 +292,6 @@ def _written_versions(records: Sequence[Record]) -> dict[str, bytes]:
         if kind == UPDATE:
             updates.append(data)
         elif kind == WRITE:
-            found[data.decode()] = merge_updates(*updates)
+            sha256, own = data[:SHA256_CHARS].decode(), data[SHA256_CHARS:]
+            found[sha256] = own or merge_updates(*updates)
     return found

@@ -99,6 +99,13 @@ class SharedText:
         """Note that the text is on disk; `updates` are those of `unsaved` at the time it was written."""
         self._disk.apply_update(updates)
 
+    def text_after(self, updates: bytes) -> str:
+        """The text on disk with updates of `unsaved`, of now or earlier."""
+        copy = _empty()
+        copy.apply_update(self._disk.get_update())
+        copy.apply_update(updates)
+        return str(copy[ROOT])
+
     def unsaved(self) -> bytes:
         return self._shared.get_update(self._disk.get_state())
 

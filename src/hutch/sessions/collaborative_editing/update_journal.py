@@ -2,7 +2,8 @@
 
 A server that is killed loses nothing, and clients that come back find the same document. The file begins
 with a line of JSON and the state at the last save. Records follow, each with its kind and length: an update,
-or the hash of a version that is about to be written to the file.
+the author of the updates after it, or the hash of a version that is about to be written to the file, with
+its updates if it lacks some.
 """
 
 import os
@@ -17,7 +18,7 @@ from hutch.system.atomic_file import replace_file
 from hutch.system.lazy_dataclass import dataclass
 
 HEAD = struct.Struct(">cI")
-UPDATE, WRITE = b"u", b"w"
+UPDATE, AUTHOR, WRITE = b"u", b"a", b"w"
 Record = tuple[bytes, bytes]
 """The kind, and the content."""
 
