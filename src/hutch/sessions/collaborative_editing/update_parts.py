@@ -21,7 +21,7 @@ class Parts(NamedTuple):
 
 
 def count_parts(update: bytes, root: str) -> Parts:
-    """What an update of the text with this name consists of."""
+    """The parts of an update of the text with this name."""
     parser = _Parser(update, root.encode())
     try:
         return parser.count()
