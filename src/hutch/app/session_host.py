@@ -26,6 +26,8 @@ from hutch.flows.run_execution.run_performer import Performer
 from hutch.flows.run_execution.run_setup_builder import RunDefaults
 from hutch.flows.run_execution.workspace_preparation import Preparer
 from hutch.flows.session_network_and_limits import SessionLimits
+from hutch.forge.bare_mirror import BranchList, list_branches
+from hutch.forge.forge_and_credential_selection import ForgeAccess
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.reply_cost import parse_prices
@@ -120,6 +122,7 @@ def services_of(
         *(log, log, host, redactor),
         find_repository=repositories_of(loaded).find,
         open_repository=workspaces_of(loaded).open_repository,
+        list_branches=partial(_list_branches, loaded),
         open_directory=workspaces_of(loaded).open_directory,
         staged=StagedFiles(workspaces_of(loaded).home.staged_files),
         check_model=models.models_of(loaded).check,
@@ -134,6 +137,14 @@ def services_of(
         caps=limits.caps,
         **more,
     )
+
+
+async def _list_branches(
+    loaded: LoadedSettings, address: str, user_id: str, is_owner: bool, max_names: int
+) -> BranchList:
+    access = ForgeAccess(user_id, guarded=True, account=is_owner)
+    remote = await forges_of(loaded).resolve_url(address, access)
+    return await list_branches(workspaces_of(loaded).git, remote, max_names)
 
 
 def _preparer(loaded: LoadedSettings, host: LocalHost) -> Preparer:

@@ -1,6 +1,6 @@
 """The services that the flows use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from pathlib import Path
@@ -14,6 +14,7 @@ from hutch.flows.member_session_caps import MemberCaps
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.repository_dependencies import Environments
 from hutch.forge.allowed_repository_hosts import AllowedHosts
+from hutch.forge.bare_mirror import BranchList
 from hutch.sessions.interface import SessionHost
 from hutch.store.event_log_interface import EventLog
 from hutch.store.jail_secrets import JailSecrets
@@ -47,7 +48,9 @@ EffectiveLimits = Callable[[Session, bool], Sequence[EffectiveLimit]]
 OpenRepository = Callable[[Path, bool], AbstractAsyncContextManager[JailedRepository | None]]
 
 
-# Opens a user's directory in place, for the snapshots of sessions that worked there.
+# Asks a remote repository for its branches, with the credentials that a user may use there. Takes its
+# address, the id of the user, whether that is an owner, and the maximum number of names.
+ListBranches = Callable[[str, str, bool, int], Awaitable[BranchList]]
 
 
 class OpenDirectory(Protocol):
@@ -68,6 +71,7 @@ class Services:
     reach: AllowedHosts
     find_repository: FindRepository
     open_repository: OpenRepository
+    list_branches: ListBranches
     open_directory: OpenDirectory
     check_model: CheckModel
     staged: StagedFiles

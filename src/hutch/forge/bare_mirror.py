@@ -11,10 +11,11 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed
 from hutch.forge.repo_url import RepoUrl
@@ -24,6 +25,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 ABBREVIATED = re.compile(r"[0-9a-f]{7,40}")
 REVISION = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]{0,254}")
 READY_FILE = "hutch.ready"  # created last
+LIST_TIMEOUT_S, LIST_BYTES = 20.0, 4 * 1024 * 1024  # of the branches that a user chooses from
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,38 @@ class FoundRevision:
         return (
             self.ref.removeprefix("refs/heads/") if self.ref and self.ref.startswith("refs/heads/") else None
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BranchList:
+    """Branches of a repository, and the one that is its default."""
+
+    default: str | None
+    names: tuple[str, ...]
+    more: bool = False  # whether the repository has others
+
+
+def branch_list(
+    refs: Iterable[str], default: str | None, max_names: int, *, more: bool = False
+) -> BranchList:
+    """The branches among untrusted refs, the default first. Omits names that no request could give."""
+    names = {ref.removeprefix("refs/heads/"): None for ref in refs if ref.startswith("refs/heads/")}
+    known = [name for name in names if _is_ref(name) and replace_surrogates(name) == name]
+    if default not in known:
+        default = None
+    else:
+        known.sort(key=lambda name: name != default)  # keeps the order of the others
+    return BranchList(default, tuple(known[:max_names]), more or len(known) > max_names)
+
+
+async def list_branches(git: Git, repo: RepoUrl, max_names: int) -> BranchList:
+    """Ask the repository for its branches."""
+    words = ("ls-remote", "--symref", "--", repo.address, "HEAD", "refs/heads/*")
+    printed = await git.run(*words, remote=repo, timeout_s=LIST_TIMEOUT_S, max_bytes=LIST_BYTES)
+    whole = printed[: printed.rfind(b"\n") + 1]
+    refs = _refs(whole)
+    default = (refs.links.get("HEAD") or "").removeprefix("refs/heads/")
+    return branch_list(refs.ids, default, max_names, more=len(printed) == LIST_BYTES)
 
 
 def check_revision(revision: str) -> str:

@@ -4,6 +4,7 @@ import { type SubmitEvent, type ReactNode, useEffect, useRef, useState } from "r
 import { useLocation, useSearch } from "wouter";
 import { type Schemas, type Session, asProblem, post } from "../api/http_client";
 import { useModels, usePersonas } from "../api/queries";
+import { BranchField } from "./branch_field";
 import { repositoryName } from "../number_and_time_format";
 import { Button, Field } from "../shared/form_controls";
 import { Dialog } from "../shared/dialog";
@@ -121,10 +122,7 @@ function Code({ draft, change, recent }: StepProps & { recent: Session[] }) {
             ))}
           </div>
         )}
-        <label className="mt-2 flex items-center gap-2 text-12 text-t2">
-          <span className="shrink-0">{strings.create.revision}</span>
-          <Field value={draft.revision} onChange={(event) => change({ revision: event.target.value })} placeholder={strings.create.revisionHint} className="w-full font-mono text-12" />
-        </label>
+        <BranchField repository={draft.repository.trim()} value={draft.revision} onChange={(revision) => change({ revision, source: "repository" })} />
       </Option>
       <Option checked={draft.source === "sample"} pick={() => change({ source: "sample", prompt: draft.prompt || sample.prompt })} title={strings.create.sample}>
         <p className="meta">{strings.create.sampleDetail}</p>

@@ -16,7 +16,15 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.truncation_before_redaction import first_words
-from hutch.forge.bare_mirror import COMMIT, add_ref, ensure_mirror, replace_tags, unknown_revision_error
+from hutch.forge.bare_mirror import (
+    COMMIT,
+    BranchList,
+    add_ref,
+    branch_list,
+    ensure_mirror,
+    replace_tags,
+    unknown_revision_error,
+)
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed, strict_option
 from hutch.forge.repo_url import parse_repo_url
@@ -86,6 +94,20 @@ class JailedRepository:
         ref = printed.stdout.decode("utf-8", "surrogateescape").strip()
         is_branch = REF.fullmatch(ref) and ref.startswith("refs/heads/")
         return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self.origin())
+
+    async def branches(self, max_names: int) -> BranchList:
+        """The branches, the checked-out one first."""
+        words = ("for-each-ref", f"--count={max_names + 1}", "--format=%(refname)", "refs/heads")
+        listed = await self._run(*words)
+        if listed.exit_code != 0:
+            raise await self._refusal(None, listed)
+        of_head = await self._run("symbolic-ref", "--quiet", "HEAD")
+        head = of_head.stdout.decode("utf-8", "surrogateescape").strip()
+        refs = listed.stdout.decode("utf-8", "surrogateescape").split("\n")[:-1]
+        # A branch without a commit is no branch yet; one beyond the maximum is listed even so.
+        has_head = head in refs or (await self._run("show-ref", "--verify", "--quiet", head)).exit_code == 0
+        default = head.removeprefix("refs/heads/") if has_head else None
+        return branch_list([head, *refs] if has_head else refs, default, max_names)
 
     async def _full_name(self, revision: str) -> str:
         """Prefer a branch to a tag of the same name, as everywhere in Hutch, unlike git."""
