@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import BrowserContext, Locator, Page, expect
+from playwright.async_api import BrowserContext, Locator, Page, Route, expect
 
 from tests.cli.upping import Up
 from tests.web.web_sessions import new_session, write
@@ -85,6 +85,30 @@ async def test_files_are_created_moved_uploaded_downloaded_and_deleted(
     await page.close()
 
 
+async def test_the_tree_stays_while_a_directory_is_listed_again(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    session = await new_session(api, files={"a.txt": "a\n"})
+    await write(api, session, "b.txt", "b\n")
+    tree = await open_tree(page, up, session)
+    await expect(tree.get_by_role("treeitem")).to_have_text(["a.txt", "b.txtA"])
+    await page.wait_for_load_state("networkidle")
+    released = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    await page.route("**/files?*", hold)
+    async with page.expect_request("**/files?*"):
+        await api.put(f"/sessions/{session}/files/c.txt", content=b"new\n")
+    await api.put(f"/sessions/{session}/files/d.txt", content=b"new\n")
+    assert await tree.get_by_role("treeitem").count() == 2
+    released.set()
+    await expect(tree.locator("[data-path='d.txt']")).to_be_visible()
+    await expect(tree.get_by_role("treeitem")).to_have_count(4)
+
+
 async def test_a_directory_of_10_000_files_is_filtered_and_walked_by_keys(
     page: Page, up: Up, api: httpx.AsyncClient
 ) -> None:
@@ -94,7 +118,6 @@ async def test_a_directory_of_10_000_files_is_filtered_and_walked_by_keys(
     answer = await api.post(f"/sessions/{session}/commands", json={"command": command})
     assert answer.status_code < 300, answer.text
     tree = await open_tree(page, up, session)
-    await page.wait_for_load_state("networkidle")  # the directory is listed again after the last change
     await tree.focus()
     await page.keyboard.press("ArrowDown")
     await expect(tree.get_by_role("treeitem", name="many")).to_have_attribute("aria-selected", "true")

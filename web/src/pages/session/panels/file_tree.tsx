@@ -1,5 +1,5 @@
 // The file tree: one flat virtual list; directories are listed when they are opened.
-import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type DragEvent, type KeyboardEvent, useDeferredValue, useMemo, useRef, useState } from "react";
 import { type Schemas, get, inAddress, post } from "../../../api/http_client";
@@ -12,24 +12,13 @@ import { strings } from "../../../strings";
 import { useSessionContext, useView } from "../session_context";
 import { Menu, MenuItem } from "../conversation_rows";
 import { type FileAction, FileDialog } from "./file_dialogs";
+import { type File, useListings } from "./file_listings";
 import { UploadList, useUploads } from "./uploads";
 
-type File = Schemas["File"];
 type Node = { file: File; level: number; open: boolean; size: number; place: number };
 
 const ROW_PX = 24;
 const MARKS: Record<FileMark["kind"], [string, string]> = { created: ["A", "text-ok"], modified: ["M", "text-warn"], deleted: ["D", "text-bad"], moved: ["R", "text-info"] };
-
-async function listAll(id: string, path: string): Promise<File[]> {
-  const files: File[] = [];
-  let cursor: string | null = "";
-  while (cursor !== null) {
-    const page: Schemas["FilePage"] = await get(`/sessions/${id}/files?limit=200&path=${encodeURIComponent(path)}&cursor=${encodeURIComponent(cursor)}`);
-    files.push(...page.items);
-    cursor = page.next ?? null;
-  }
-  return files.sort((a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || a.path.localeCompare(b.path));
-}
 
 const DRAGGED = "application/x-hutch-path";
 
@@ -44,12 +33,9 @@ export function Files({ collapse }: { collapse?: () => void }) {
   const scroller = useRef<HTMLDivElement>(null);
   const upload = useRef<HTMLInputElement>(null);
   const queries = useQueryClient();
-  // Changes of files renew the listed directories, at most once for each change.
   const stamp = Object.values(view.files).reduce((last, mark) => Math.max(last, mark.seq), 0);
   const directories = useMemo(() => ["", ...opened], [opened]);
-  const listings = useQueries({
-    queries: directories.map((path) => ({ queryKey: ["files", id, path, stamp], queryFn: () => listAll(id, path), placeholderData: (before: File[] | undefined) => before })),
-  });
+  const listings = useListings(id, directories, stamp);
   const found = useQuery({ queryKey: ["glob", id, words], enabled: words !== "", queryFn: () => get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=200&pattern=${encodeURIComponent(`**/*${words.replace(/[[\]*?{}\\!]/g, "[$&]")}*`)}`), placeholderData: (before) => before });
   const nodes = words ? (found.data?.paths ?? []).map((path, index, all): Node => ({ file: { path, kind: "file", size: 0, mode: 0, target: null, modified_ms: 0, utf8: true }, level: 1, open: false, size: all.length, place: index + 1 })) : flatten(directories, listings.map((each) => each.data), opened);
   const virtual = useVirtualizer({ count: nodes.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 10 });
