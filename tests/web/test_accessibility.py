@@ -10,7 +10,7 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 from tests.cli.upping import Up
 from tests.web.test_change_page import repository
 from tests.web.test_editing_together import logged_in_as
-from tests.web.web_sessions import cassette, new_session
+from tests.web.web_sessions import cassette, new_session, until_idle
 
 pytestmark = pytest.mark.anyio
 
@@ -156,6 +156,53 @@ async def test_dialogs_and_menus(page: Page, up: Up, change: dict[str, str]) -> 
     await page.get_by_role("button", name="New persona").click()
     await expect(page.get_by_label("Name")).to_be_visible()
     await assert_no_violations(page)
+
+
+async def test_questions_terminals_and_records(
+    page: Page, up: Up, api: httpx.AsyncClient, change: dict[str, str], tmp_path: Path
+) -> None:
+    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    question = {"calls": [{"tool": "ask_user", "args": {"question": "Which one?", "choices": ["a", "b"]}}]}
+    asking = await new_session(api, prompt="Ask.", model=cassette(tmp_path, [question]))
+    await page.goto(f"{up.url}/s/{asking}?panel=terminal")
+    await expect(page.get_by_label("Your answer")).to_be_visible()
+    await page.get_by_role("button", name="Open a terminal").last.click()
+    await expect(page.locator(".xterm-rows")).to_contain_text("$")
+    await assert_no_violations(page)
+
+    await page.emulate_media(color_scheme="light")
+    record = tmp_path / "record.zip"
+    record.write_bytes((await api.get(f"/sessions/{change['repaired']}/record")).content)
+    await page.goto(f"{up.url}/record")
+    await page.get_by_label("Choose a record file").set_input_files(record)
+    await expect(page.get_by_text("The record is good.")).to_be_visible()
+    await assert_no_violations(page)
+
+
+async def test_dialogs_of_a_review_and_of_a_proposal(
+    page: Page, up: Up, api: httpx.AsyncClient, change: dict[str, str], tmp_path: Path
+) -> None:
+    await page.goto(f"{up.url}/c/{change['change']}")
+    dialog = page.get_by_role("dialog")
+
+    async def examine() -> None:
+        await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        await expect(dialog).to_be_visible()
+        await assert_no_violations(page)
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+
+    for name in ("Approve", "Request changes", "Merge", "Close"):
+        await page.get_by_role("button", name=name, exact=True).click()
+        await examine()
+    body = {"repository": str(repository(tmp_path / "shop")), "prompt": "Make the failing test pass."}
+    made = await api.post("/sessions", json={**body, "model": "scripted:demo"})
+    await until_idle(api, made.json()["id"])
+    await page.goto(f"{up.url}/s/{made.json()['id']}")
+    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()
+    await page.get_by_role("button", name="More actions").first.click()
+    await page.get_by_role("menuitem", name="Propose the change").click()
+    await examine()
 
 
 async def test_a_page_that_does_not_exist(logged_in: BrowserContext, up: Up) -> None:

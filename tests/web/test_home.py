@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
 from tests.cli.upping import Home, Up
 from tests.deadline import DEADLINE_S
@@ -132,3 +132,43 @@ async def test_a_notification_names_the_session_and_what_it_asks(
     shown = f"Ask me needs you|question: Which database?|{session}"
     # Sessions of other tests may wait too.
     await expect(page.locator("body")).to_have_attribute("data-shown", re.compile(re.escape(f"|{shown}")))
+
+
+async def test_every_page_says_that_the_server_is_away_and_that_it_was_updated(
+    logged_in: BrowserContext, up: Up
+) -> None:
+    page = await logged_in.new_page()  # a refused connection is an error of the console
+    sockets: list[WebSocketRoute] = []
+    is_away = False
+
+    async def route(socket: WebSocketRoute) -> None:
+        if is_away:
+            await socket.close()
+            return
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    await page.route_web_socket("**/api/graphql", route)
+    for path in ("/", "/changes", "/settings/you"):
+        is_away = False
+        await page.goto(up.url + path)
+        await expect(page.get_by_role("main")).to_be_visible()
+        while not sockets:
+            await page.wait_for_timeout(20)
+        is_away = True
+        await sockets.pop().close()
+        strip = page.get_by_role("status", name="Connection to the server")
+        await expect(strip).to_contain_text("Reconnecting, last heard")
+        is_away = False
+        await strip.get_by_role("button", name="Try now").click()
+        await expect(strip).to_have_text("")
+    # The same build again is no update; another one is.
+    html = await (await page.request.get(f"{up.url}/", headers={"Accept": "text/html"})).text()
+    other = re.sub(r"/assets/index-[^.\"]+\.js", "/assets/index-other.js", html)
+    assert other != html
+    await page.route(f"{up.url}/", lambda route: route.fulfill(body=other, content_type="text/html"))
+    await sockets.pop().close()
+    await expect(strip).to_contain_text("Hutch was updated. Reload, nothing is lost.")
+    async with page.expect_navigation():
+        await strip.get_by_role("button", name="Reload").click()
+    await page.close()

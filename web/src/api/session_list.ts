@@ -1,6 +1,7 @@
 // One stream over all sessions that the user may see: each change renews the lists, and tells who listens.
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
+import { onRetry, serverIsDown, serverIsUp } from "./server_connection";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 const GATHER_MS = 50; // changes that come together are one request
@@ -56,6 +57,7 @@ function follow(queries: QueryClient): () => void {
         opened.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: QUERY } }));
         attempts = 0;
         setLive(true);
+        serverIsUp();
         renew(); // what changed meanwhile
       } else if (frame.type === "ping") {
         opened.send(JSON.stringify({ type: "pong" }));
@@ -68,23 +70,29 @@ function follow(queries: QueryClient): () => void {
     };
     opened.onclose = () => {
       setLive(false);
-      if (!closed) timer = setTimeout(connect, RETRY_MS[Math.min(attempts++, RETRY_MS.length - 1)]);
+      if (closed) return;
+      serverIsDown();
+      timer = setTimeout(connect, RETRY_MS[Math.min(attempts++, RETRY_MS.length - 1)]);
     };
   };
   const wake = () => {
-    if (document.hidden || socket?.readyState !== WebSocket.CLOSED) return;
+    if (socket?.readyState !== WebSocket.CLOSED) return;
     clearTimeout(timer);
     connect();
   };
+  const wakeIfVisible = () => {
+    if (!document.hidden) wake();
+  };
   connect();
-  window.addEventListener("online", wake);
-  document.addEventListener("visibilitychange", wake);
+  onRetry(wake);
+  window.addEventListener("online", wakeIfVisible);
+  document.addEventListener("visibilitychange", wakeIfVisible);
   return () => {
     closed = true;
     clearTimeout(timer);
     clearTimeout(gathering);
-    window.removeEventListener("online", wake);
-    document.removeEventListener("visibilitychange", wake);
+    window.removeEventListener("online", wakeIfVisible);
+    document.removeEventListener("visibilitychange", wakeIfVisible);
     setLive(false);
     socket?.close();
   };

@@ -9,6 +9,7 @@ import { useNeedsMe } from "./waiting_session_shortcut";
 import { useNotifications } from "./notifications";
 import { Palette } from "./command_palette";
 import { useRegions } from "./region_focus";
+import { ServerStrip } from "./server_strip";
 
 export function Frame({ user, children }: { user: Schemas["User"]; children: ReactNode }) {
   useRegions();
@@ -28,7 +29,10 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
         <span className="grow max-sm:hidden" />
         <RailLink to="/settings/you" icon="gear" label={`${strings.nav.settings} · ${user.name}`} />
       </nav>
-      <div className="min-h-0 min-w-0 grow">{children}</div>
+      <div className="flex min-h-0 min-w-0 grow flex-col">
+        <ServerStrip />
+        <div className="min-h-0 grow">{children}</div>
+      </div>
     </div>
   );
 }
