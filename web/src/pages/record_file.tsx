@@ -67,7 +67,7 @@ export function RecordPage() {
   if (player && opened) {
     return (
       <div className="flex h-full flex-col">
-        <div className="flex h-8 shrink-0 items-center gap-3 border-b bg-ok-tint px-3 text-12 text-ok"><Icon name="check" size={14} />{opened.report.pinned ? text.goodPinned : text.good}<span className="grow" /><Button small kind="quiet" onClick={() => setPlayer(null)}>{text.back}</Button></div>
+        <div role="status" className="flex h-8 shrink-0 items-center gap-3 border-b bg-ok-tint px-3 text-12 text-ok"><Icon name="check" size={14} />{opened.report.pinned ? text.goodPinned : text.good}<span className="grow" /><Button small kind="quiet" onClick={() => setPlayer(null)}>{text.back}</Button></div>
         <div className="min-h-0 grow"><Playback player={player} session="" title={opened.name} nameOf={nameOf} isFile /></div>
       </div>
     );
