@@ -174,3 +174,27 @@ def _read_until(fd: int, mark: bytes) -> bytes:
             break
         printed += data
     return printed
+
+
+def test_hutch_test_uses_the_built_layer_in_a_copy(project: Project) -> None:
+    commit(project.work, {"adding.py": FILES["adding.py"].replace("a - b", "a + b")})
+    (project.work / "adding.py").write_text(FILES["adding.py"])  # what is not committed counts
+    without = project.hutch("test")
+    assert "ImportError" in without.stdout, without.stdout + without.stderr
+    assert "copy" not in without.stderr
+    built = project.hutch("environment", "build", "--yes")
+    assert built.returncode == 0, built.stderr
+    failing = project.hutch("test")
+    assert "ImportError" not in failing.stdout, failing.stdout
+    assert failing.returncode == exit_codes.NO, failing.stdout + failing.stderr
+    assert "the tests run in a copy of" in failing.stderr
+    (project.work / "adding.py").write_text(FILES["adding.py"].replace("a - b", "a + b"))
+    passing = project.hutch("test")
+    assert passing.returncode == 0, passing.stdout + passing.stderr
+    assert not (project.work / "installed.py").exists()
+    assert not (project.work / ".hutch-cache").exists()
+    assert project.hutch("workspace", "ls", "--json").stdout == ""  # the copy is removed
+    (project.work / "installed.py").write_text("TEXT = 'own'\n")
+    own = project.hutch("test")
+    assert own.returncode == 0, own.stdout + own.stderr
+    assert "copy" not in own.stderr  # a directory with packages of its own is used itself

@@ -15,7 +15,7 @@ from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.repository_testing.workspace_test_suites_and_runs import DEFAULT_OPTIONS, SuiteOptions
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.model_written_paths import escape_surrogates
-from hutch.domain.errors import Conflict, HutchError, LimitReached
+from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import SessionEnded, SessionOpened
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
@@ -46,6 +46,7 @@ ENDS = "the session ends"
 IN_PLACE = "in-place"  # the workspace of such a session
 logger = structlog.get_logger()
 FILES_ARE_THERE = "It worked in place: its files are in"
+COPY_IS_REMOVED = "It worked in a copy, which is removed, of"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +59,11 @@ class InPlaceSessions:
     suite_options: SuiteOptions = DEFAULT_OPTIONS
 
     @asynccontextmanager
-    async def open(self, directory: Path, jail: Jailed, *, purpose: str) -> AsyncIterator[LiveSession]:
+    async def open(
+        self, directory: Path, jail: Jailed, *, purpose: str, copy: Workspace | None = None
+    ) -> AsyncIterator[LiveSession]:
         """A live session on a directory, in a jail that is open on it; the session's owner is the user of
-        this machine."""
+        this machine. With `copy`, the jail is open on that copy of the directory."""
         async with self.open_log() as log, AsyncExitStack() as stack:
             owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
             await end_abandoned(log, log)
@@ -68,7 +71,7 @@ class InPlaceSessions:
             opened = self._opened(directory, owner.id, purpose)
             session = opened.session
             await open_session(log, opened, [SessionOpened(purpose=session.purpose, owner=session.owner)])
-            live = LiveSession(session.id, self._dependencies(log, directory, jail, stack))
+            live = LiveSession(session.id, self._dependencies(log, directory, jail, stack, copy))
             outcome, reason = "done", ""
             try:
                 await live.open()
@@ -80,7 +83,7 @@ class InPlaceSessions:
                 outcome = "cancelled"
                 raise
             finally:
-                await run_to_end(_end(live, outcome, reason))
+                await run_to_end(_end(live, outcome, reason, in_copy=copy is not None))
 
     def _opened(self, directory: Path, owner: str, purpose: str) -> OpenedSession:
         def clean(text: str) -> str:
@@ -111,12 +114,14 @@ class InPlaceSessions:
         return OpenedSession(session, run)
 
     def _dependencies(
-        self, log: SqlLog, directory: Path, jail: Jailed, stack: AsyncExitStack
+        self, log: SqlLog, directory: Path, jail: Jailed, stack: AsyncExitStack, copy: Workspace | None
     ) -> HostDependencies:
         opened: list[Workspace] = []  # until `stack` is closed
 
         async def prepare(session: Session, recorder: Recorder) -> Prepared:
-            opened.append(await self._open_workspace(stack, directory))
+            opened.append(copy or await self._open_workspace(stack, directory))
+            if copy:
+                return Prepared(copy.record.id, str(directory))
             return Prepared(workspace_name(place_number(opened[0].record)), str(directory))
 
         @asynccontextmanager
@@ -157,6 +162,8 @@ def workspace_name(number: int) -> str:
 
 def workspace_number(name: str) -> int:
     """The number in such a name."""
+    if name and not name.startswith(IN_PLACE):
+        raise NotFound(f"The session worked in the copy '{name}', which is removed.")
     number = name.removeprefix(IN_PLACE).removeprefix("-")
     return int(number) if number.isdigit() else 1
 
@@ -178,14 +185,14 @@ async def _check_size(workspace: Workspace) -> None:
         )
 
 
-async def _end(live: LiveSession, outcome: str, reason: str) -> None:
+async def _end(live: LiveSession, outcome: str, reason: str, *, in_copy: bool) -> None:
     """End the session in its log and its row. If one fails, the other is not undone."""
     try:
         await live.park(reason=ENDS)
         await live.append([SessionEnded.model_validate({"outcome": outcome, "reason": reason})])
         await live.runs.end_all(live.id, outcome, reason)
         where = (await live.sessions.get(live.id)).repository
-        reason = reason or f"{FILES_ARE_THERE} {where}."
+        reason = reason or f"{COPY_IS_REMOVED if in_copy else FILES_ARE_THERE} {where}."
         await live.sessions.set(live.id, state="ended", workspace_id="", reason=reason)
     except HutchError as error:
         logger.error("session.end_not_recorded", session_id=live.id, error=str(error))

@@ -4,6 +4,7 @@ A failure never stops a session: it goes on without, and its user and its agent 
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from hutch.domain.events import (
 )
 from hutch.environment.layers.accepted_plans import AcceptedPlans
 from hutch.environment.layers.build_input_reading_and_writing import InputFile, read_inputs
-from hutch.environment.layers.layer_build import BuildRequest, build_layer
+from hutch.environment.layers.layer_build import CACHE, BuildRequest, build_layer
 from hutch.environment.layers.layer_key import Scope, describe_machine, layer_key
 from hutch.environment.layers.layer_paths_and_variables import visible_roots
 from hutch.environment.layers.layer_store import TREE, BuildFailure, Layer, LayerStore
@@ -159,12 +160,27 @@ class Environments:
             self.store.collect, max_bytes=limits.total_bytes, max_days=limits.retention_days
         )
 
+    async def find_missing_in(self, directory: Path, owner: str) -> Layer | None:
+        """The layer of a user's directory as its files are now, if it is built and has packages that the
+        directory lacks. The settings are those of the directory."""
+        return await asyncio.to_thread(self._find_missing_in, directory, owner)
+
+    def _find_missing_in(self, directory: Path, owner: str) -> Layer | None:
+        prepared = self._prepare_tree(owner, str(directory), directory, self.settings(_NO_RECORD))
+        built = (each for each in self.store.layers() if each.key == prepared.key)
+        layer = next(built, None) if prepared.plan.steps else None
+        packages = [root for root in layer.roots if root.partition("/")[0] != CACHE] if layer else []
+        return layer if any(not os.path.lexists(directory / root) for root in packages) else None
+
     def _prepare(self, owner: str, record: Record) -> Prepared:
-        settings = self.settings(record)
-        with self._files(record) as tree, Directory.at(tree) as directory:
+        with self._files(record) as tree:
+            return self._prepare_tree(owner, record.source, tree, self.settings(record))
+
+    def _prepare_tree(self, owner: str, source: str, tree: Path, settings: EnvironmentSettings) -> Prepared:
+        with Directory.at(tree) as directory:
             plan = make_plan(tree, settings)
             inputs = read_inputs(directory, plan.inputs) if plan.steps else []
-        scope = Scope("" if settings.share_between_owners else owner, record.source)
+        scope = Scope("" if settings.share_between_owners else owner, source)
         key = layer_key(scope, plan, inputs, describe_machine(settings.toolchains))
         own = self.own or OwnDirectories(self.home.data)
         missing = tuple(describe_tools(plan.tools, settings.toolchains, own))

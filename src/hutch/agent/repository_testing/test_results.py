@@ -32,14 +32,14 @@ NOT_THERE = (
     "setting jail.toolchains, or set tests.command in .hutch/config.toml."
 )
 NO_PYTEST = (
-    "pytest is not in the jail. In a session, let Hutch install the repository's dependencies (hutch "
-    "environment show); in your own directory, install them there. Or install pytest where Hutch runs (sudo "
-    "apt-get install -y python3-pytest), or set tests.command in .hutch/config.toml."
+    "pytest is not in the jail. `hutch environment build` installs what the repository names, or says why it "
+    "cannot. Or install it where Hutch runs (sudo apt-get install -y python3-pytest), or set tests.command "
+    "in .hutch/config.toml."
 )
 NO_RUNNER = (
-    "{name} is not in the jail, and the repository has no node_modules. In a session, let Hutch install the "
-    "repository's dependencies (hutch environment show); in your own directory, install them there. Or "
-    "install {bin} where Hutch runs (sudo npm install -g {bin}), or set tests.command in .hutch/config.toml."
+    "{name} is not in the jail, and the repository has no node_modules. `hutch environment build` installs "
+    "what the repository names, or says why it cannot. Or install it where Hutch runs "
+    "(sudo npm install -g {bin}), or set tests.command in .hutch/config.toml."
 )
 NODE_FILE = re.compile(r"\.[cm]?[jt]sx?\.")
 NOT_STARTED = (126, 127)  # exit codes of a shell

@@ -82,7 +82,7 @@ async def show(place: RepositoryPlace, *, as_json: Json = False) -> None:
 @report_errors
 @on_repository
 async def build(place: RepositoryPlace, *, yes: Yes = False, as_json: Json = False) -> int:
-    """Install the dependencies of a repository for its next sessions.
+    """Install the dependencies of a repository for its next sessions and for `hutch test`.
 
     Prints the output of the commands. Later sessions at the same lock files start with the result.
     """

@@ -26,6 +26,7 @@ from hutch.cli.session_event_stream import Update, follow
 from hutch.cli.session_option_parsing import parse_variables
 from hutch.cli.signals import ended_by
 from hutch.cli.test_run_progress import show_tests
+from hutch.cli.workspace_of_tests import open_for_tests
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.jail.egress import EgressAttempt
@@ -170,8 +171,10 @@ async def _in_jail(
     blocked: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         outside = jails.egress_options(loaded.settings, report)
-        jail = await stack.enter_async_context(jails.open_jail(real, policy, outside=outside))
-        opening = in_place_sessions(loaded).open(real, jail, purpose=f"tests in {real}")
+        jail, copy = await stack.enter_async_context(
+            open_for_tests(loaded, real, policy, outside, watch=request.watch)
+        )
+        opening = in_place_sessions(loaded).open(real, jail, purpose=f"tests in {real}", copy=copy)
         live = await stack.enter_async_context(opening)
         place = _Local(live, (await live.sessions.get(live.id)).owner, request)
         code = await show_tests(place, as_json=as_json, repeats=request.watch)
