@@ -31,3 +31,16 @@ def test_npm_install_replaces_npm_ci_only_for_a_lock_file_that_npm_refuses(tmp_p
         *("ci --dry-run", "ci"),
         *("ci --dry-run", "install --no-save"),
     ]
+
+
+def test_only_hosts_of_packages_count_not_those_of_funding_pages(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"dependencies": {"x": "1"}}))
+    about = {
+        "version": "1.0.0",
+        "resolved": "https://registry.example.org/x/-/x-1.0.0.tgz",
+        "funding": [{"url": "https://opencollective.example.org/x"}, {"url": "https://tidelift.example.org"}],
+    }
+    lock = {"lockfileVersion": 3, "packages": {"": {}, "node_modules/x": about}}
+    for text in (json.dumps(lock), json.dumps(lock, indent=2)):
+        (tmp_path / "package-lock.json").write_text(text)
+        assert detect(tmp_path).hosts == ("registry.example.org",)

@@ -29,6 +29,7 @@ KINDS = ("dependencies", "devDependencies", "optionalDependencies")
 SECRET_LINE = re.compile(r"_auth|_password|_authToken|authToken|certfile|keyfile|npmAuth|\$\{", re.I)
 VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){0,2}(?:-[0-9A-Za-z.-]{1,30})?", re.ASCII)
 PACKAGE = re.compile(r"(?:@[a-z0-9._~-]{1,100}/)?[a-z0-9._~-]{1,150}", re.ASCII | re.I)
+RESOLVED = re.compile(r'"resolved"\s*:\s*"([^"\\\n]{1,2000})"')
 MAX_MEMBERS = 200
 VARIABLES = {
     "npm_config_cache": f"{CACHE}/npm",
@@ -104,9 +105,16 @@ def _finding(
         variables={**VARIABLES, **BUILD_VARIABLES, **more},
         session_variables={**VARIABLES, "npm_config_offline": "true", **more},
         path=(place(folder, "node_modules/.bin"), TOOLS_PATH) if not folder else (TOOLS_PATH,),
-        hosts=hosts_of(files.text(source)) if source else (),
+        hosts=hosts_of(_downloads(source, files.text(source))) if source else (),
         notes=tuple(notes),
     )
+
+
+def _downloads(source: str, text: str) -> str:
+    """The text of a lock file with addresses of packages; of npm's without its funding pages."""
+    if source.rpartition("/")[2] not in NPM_LOCKS:
+        return text
+    return "\n".join(RESOLVED.findall(text))
 
 
 Result = tuple[tuple[SetupStep, ...], dict[str, str], list[str]]
