@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hutch.agent.repository_testing.test_results import NO_PYTEST
 from hutch.cli import exit_codes
+from hutch.cli.render.dependency_notes import environment_note
+from hutch.cli.render.transcript import _tests
 from tests.cli.running import Project, call
 from tests.deadline import DEADLINE_S
 from tests.environment.layers.registries import add_wheel, serving
@@ -198,3 +201,27 @@ def test_hutch_test_uses_the_built_layer_in_a_copy(project: Project) -> None:
     own = project.hutch("test")
     assert own.returncode == 0, own.stdout + own.stderr
     assert "copy" not in own.stderr  # a directory with packages of its own is used itself
+
+
+def test_a_run_names_the_host_that_was_not_reached_and_all_of_the_remedy(project: Project) -> None:
+    setup = "python3 -c 'import urllib.request as u; u.urlopen(\\\"http://10.0.0.1:9/\\\")' 2>/dev/null"
+    commit(project.work, {".hutch/config.toml": f'[environment]\nsetup = ["{setup}"]\n'})
+    settings = {**AUTO, "HUTCH_ENVIRONMENT__REGISTRIES": "10.0.0.1:9"}
+    ran = project.run(replies=FIXES, **settings)
+    said = ran.stdout + ran.stderr
+    (warning,) = [line for line in said.splitlines() if "Dependencies were not installed" in line]
+    assert "set jail.private_networks to 10.0.0.1/32 in your settings." in warning, said
+    assert "exit code 1" in warning
+
+
+def test_what_to_do_about_a_host_is_not_cut_off() -> None:
+    host = f"{'packages.' * 15}example.org:443"
+    remedy = "To exempt it, set jail.private_networks to 10.0.0.1/32 in your settings."
+    denied = f"{host}: it resolves to 10.0.0.1, an address that jails may not reach. {remedy}"
+    event = {"reason": "`x` failed with exit code 1.", "output": "line\n" * 9, "denied": [denied]}
+    assert denied in environment_note("environment.failed", event)
+
+
+def test_what_to_do_about_a_missing_runner_is_not_cut_off() -> None:
+    (line,) = _tests({"ok": False, "reason": NO_PYTEST}, "pytest")
+    assert NO_PYTEST in line.text

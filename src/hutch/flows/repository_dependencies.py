@@ -212,7 +212,8 @@ class Environments:
                 await self.collect()
                 return provided
         lines = (*made.last_lines, made.reason, *(f"Not reached: {host}" for host in made.denied))
-        warnings = (f"Dependencies were not installed: {made.reason}",)
+        blocked = f"Not reached: {made.denied[0]} " if made.denied else ""  # with what to do about it
+        warnings = (f"Dependencies were not installed. {blocked}{made.reason}",)
         return await self._without_layer(record, prepared, warnings, lines)
 
     async def _find_or_build(

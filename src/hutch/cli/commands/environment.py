@@ -82,9 +82,10 @@ async def show(place: RepositoryPlace, *, as_json: Json = False) -> None:
 @report_errors
 @on_repository
 async def build(place: RepositoryPlace, *, yes: Yes = False, as_json: Json = False) -> int:
-    """Install the dependencies of a repository for its next sessions and for `hutch test`.
+    """Install the dependencies of a repository for its next sessions.
 
-    Prints the output of the commands. Later sessions at the same lock files start with the result.
+    Prints the output of the commands. Later sessions and `hutch test` at the same lock files
+    use the result.
     """
     if not place.prepared.plan.steps:
         return _nothing(as_json)

@@ -7,6 +7,7 @@ from hutch.cli.render.byte_size import byte_size
 from hutch.system.terminal_text import one_line
 
 MAX_CHARS = 200
+MAX_REASON_CHARS = 1500  # its end says what to do
 
 
 def environment_note(kind: str, event: Mapping[str, Any]) -> str:
@@ -24,8 +25,8 @@ def environment_note(kind: str, event: Mapping[str, Any]) -> str:
         case "environment.failed":
             output = str(event.get("output") or "").splitlines()[-5:]
             denied = [f"not reached: {host}" for host in event.get("denied") or ()]
-            parts = (str(event.get("reason") or ""), *output, *denied)
-            return "; ".join(one_line(part, MAX_CHARS) for part in parts)
+            reasons = (one_line(part, MAX_REASON_CHARS) for part in (str(event.get("reason") or ""), *denied))
+            return "; ".join((*reasons, *(one_line(line, MAX_CHARS) for line in output)))
         case "environment.attached":
             roots = ", ".join(event.get("roots") or ())
             return f"dependencies in {one_line(roots, MAX_CHARS)}"

@@ -271,7 +271,7 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
 
 def _tests(event: Mapping[str, Any], command: str) -> Iterator[Line]:
     """The result of tests. Those of the agent's tool show their failures themselves."""
-    reason = one_line(str(event.get("reason") or ""), MAX_LINE_CHARS)
+    reason = one_line(str(event.get("reason") or ""), MAX_STEP_CHARS)  # its end says what to do
     counts = f"{event.get('passed', 0)} passed, {event.get('failed', 0)} failed"
     if event.get("ok") and not any(event.get(word) for word in ("passed", "failed", "skipped")):
         counts = counts_of(event)
