@@ -252,7 +252,7 @@ def test_an_ordinary_user_can_do_the_same() -> None:
         65534,
         "workspace/test_files.py",
         "workspace/test_change_planning.py",
-        "workspace/test_move_by_copy.py",
+        "workspace/test_directory_move_by_copy.py",
         "workspace/test_atomic_change_journal.py",
         "workspace/test_change_watcher.py",
         timeout_s=600,

@@ -11,7 +11,7 @@ UID = 54398
 SUITES = (
     (
         "workspace/test_workspace_builder.py",
-        "workspace/test_git_repository_detection.py",
+        "workspace/test_git_repository_and_head_detection.py",
         "workspace/test_uncommitted_changes.py",
     ),
     (
