@@ -44,7 +44,8 @@ def in_overlay(tmp_path: Path, name: str) -> None:
     for path in (tmp_path / "lower").rglob("*"):
         os.utime(path, ns=(WHEN_NS, WHEN_NS), follow_symlinks=False)
     run = (
-        "import sys; from pathlib import Path; from tests.workspace import test_directory_move_by_copy as tests;"
+        "import sys; from pathlib import Path;"
+        "from tests.workspace import test_directory_move_by_copy as tests;"
         "getattr(tests, sys.argv[1])(Path('tree').absolute())"
     )
     layers = "lowerdir=lower,upperdir=upper,workdir=work,userxattr"
