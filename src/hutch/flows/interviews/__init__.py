@@ -1,0 +1,1 @@
+"""Interviews: plans, rooms, clocks, levels of help, and what is recorded of them."""

@@ -1,0 +1,1 @@
+"""Interview questions: read from folders, checked in jails, imported and exported."""
