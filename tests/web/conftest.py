@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from tests.cli.upping import TIMEOUT_S, Home, Up
+from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
 from tests.gateway.headless_browser import chromium
 
 expect.set_options(timeout=60_000)  # a page that fails is not worth more

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.test_editing_together import logged_in_as, share
 from tests.web.web_sessions import cassette, new_session
 
@@ -53,6 +53,24 @@ async def test_each_choice_says_what_it_covers_and_a_call_that_no_rule_describes
     await card.get_by_role("button", name="Allow once").click()
     await expect(card.get_by_text("This call can be allowed once only")).to_be_visible()
     await expect(card.get_by_role("button")).to_have_count(2)
+
+
+async def test_a_call_of_the_tests_shows_their_command_and_the_tests_panel_names_the_runner(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    model = cassette(tmp_path, [{"calls": [{"tool": "run_tests", "args": {}}]}, FINISH])
+    session = await new_session(api, prompt="Go.", persona="pair", model=model)
+    await page.goto(up.url)
+    await expect(page.get_by_text("approval: run_tests", exact=True)).to_be_visible()
+    await page.goto(f"{up.url}/s/{session}?panel=tests")
+    card = page.get_by_role("region", name="Needs you, 1 of 1")
+    await expect(card.get_by_text("Runs all tests of the repository")).to_be_visible()
+    await expect(card.locator("pre")).to_have_text("python3 -m unittest")
+    tests = page.get_by_role("region", name="Tests")
+    await expect(tests.get_by_role("listitem")).to_have_text(
+        "unittest in this repository: python3 -m unittest"
+    )
+    await expect(tests.get_by_role("button", name="Run all")).to_have_count(2)
 
 
 async def test_an_answer_in_one_browser_changes_the_card_in_another(

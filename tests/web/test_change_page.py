@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.web_sessions import FILES
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +37,12 @@ async def test_a_change_is_commented_on_marked_and_merged(
     tests = page.get_by_role("group", name="Tests")
     await expect(tests).to_contain_text("before: 1 failed, 1 passed")
     await expect(tests).to_contain_text("after: 2 passed")
+
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type(">merg")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog", name="Merge this change?")).to_be_visible()
+    await page.keyboard.press("Escape")
 
     # Everything by keyboard: file, change, a comment, one that is not sent, layout, mark.
     await page.keyboard.press("]")

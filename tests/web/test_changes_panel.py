@@ -6,9 +6,9 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.test_change_page import repository
-from tests.web.web_sessions import FILES, cassette, new_session, write
+from tests.web.web_sessions import FILES, cassette, new_session, until_prepared, write
 
 pytestmark = pytest.mark.anyio
 
@@ -72,6 +72,7 @@ async def test_work_is_proposed_afterwards_and_old_test_results_say_so(
     body = {"repository": str(repository(tmp_path / "shop")), "prompt": "Make the failing test pass."}
     made = await api.post("/sessions", json={**body, "model": "scripted:demo"})
     session = made.json()["id"]
+    await until_prepared(api, session)
     await page.goto(f"{up.url}/s/{session}?panel=tests")
     tests = page.get_by_role("region", name="Tests", exact=True)
     await expect(tests.get_by_text("2 passed · fixed 1")).to_be_visible()

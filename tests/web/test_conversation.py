@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.web_sessions import cassette, new_session, write
 
 pytestmark = pytest.mark.anyio

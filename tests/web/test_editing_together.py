@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.cli.upping import TIMEOUT_S, Home, Up
+from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
 from tests.web.conftest import WIDE
 from tests.web.web_sessions import new_session, write
 
@@ -181,6 +181,7 @@ async def test_nothing_typed_is_lost_or_doubled_while_the_server_is_killed(
             await page.keyboard.type("while ")
             await expect(page.locator(f"[data-tab='{PATH}']").get_by_text("⚠")).to_be_visible()
             await expect(page.get_by_text("1 file waits here")).to_be_visible()
+            await expect(page.locator("header").get_by_text("was idle")).to_be_visible()  # nobody knows more
             with home.up("--port", str(urlsplit(up.url).port)):
                 await expect(page.locator(f"[data-tab='{PATH}']").get_by_text("✓")).to_be_visible()
                 await page.keyboard.type("after ")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
-from tests.cli.upping import Home, Up
+from tests.cli.hutch_up_process import Home, Up
 from tests.deadline import DEADLINE_S
 from tests.web.web_sessions import cassette, new_session
 
@@ -43,9 +43,27 @@ async def test_the_first_visit_reaches_a_tested_change_by_keyboard_only(
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("button", name="2 passed · fixed 1")).to_be_visible()
         await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()
-        await page.goto(f"{up.url}/start")  # not a first visit any more
+        await page.goto(f"{up.url}/start?first")  # a link that logs in, but not a first visit any more
         await expect(page).to_have_url(f"{up.url}/")
         await page.close()
+
+
+async def test_sessions_of_the_command_line_do_not_hide_the_guided_start(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    session = await new_session(api, purpose="Of the command line")
+    ended = await api.post(f"/sessions/{session}/inputs", json={"type": "end"})
+    assert ended.status_code < 300, ended.text
+    await page.goto(up.url)
+    await expect(page.get_by_role("link", name="Of the command line")).to_be_visible()  # not folded away
+    await page.get_by_role("link", name="Guided start").click()
+    await expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
+    await expect(page.get_by_role("button", name="Start")).to_be_focused()
+    await page.goto(f"{up.url}/settings/you")
+    await page.get_by_role("button", name="Find or do something").click()
+    await page.keyboard.type("guided")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{up.url}/start")
 
 
 async def test_a_session_that_asks_comes_first_in_another_browser_too(

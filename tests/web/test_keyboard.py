@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.web_sessions import cassette, new_session
 
 pytestmark = pytest.mark.anyio
@@ -148,3 +148,41 @@ async def test_a_run_is_announced_in_few_sentences_and_only_the_dot_is_animated(
     assert spoken != [] and not any("Words of the model" in text for _, _, text in spoken)
     gaps = [later[0] - earlier[0] for earlier, later in pairwise(spoken)]
     assert [gap for gap in gaps if gap < 1900] == []
+
+
+async def test_keys_go_from_row_to_row_of_the_conversation_and_open_them(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    def part(number: int) -> object:
+        return {"calls": [{"tool": "bash", "args": {"command": f"echo row-{number}"}}]}
+
+    writes = {"calls": [{"tool": "write_file", "args": {"path": "new.txt", "content": "text\n"}}]}
+    model = cassette(tmp_path, [*map(part, range(60)), writes, FINISH])
+    session = await new_session(api, files={"a.txt": "a\n"}, prompt="Go.", model=model)
+    await page.goto(f"{up.url}/s/{session}")
+    log = page.get_by_role("log")
+    await expect(page.locator("header").get_by_text("idle")).to_be_visible()
+    await expect(log.get_by_role("button", name="new.txt")).to_be_visible()
+    focused = log.locator("[data-index]:focus")
+    await page.keyboard.press("PageUp")  # scrolls: no row has the focus
+    await page.keyboard.press("k")
+    await expect(focused).to_contain_text("Done")
+    await page.keyboard.press("k")
+    await expect(focused).to_contain_text("new.txt")
+    await page.wait_for_function(HAS_RING)
+    row = log.get_by_role("button", name="new.txt")
+    await page.keyboard.press("ArrowRight")
+    await expect(row).to_have_attribute("aria-expanded", "true")
+    await page.keyboard.press("ArrowLeft")
+    await expect(row).to_have_attribute("aria-expanded", "false")
+    await page.keyboard.press("o")
+    await expect(page.locator("[data-tab='new.txt']")).to_be_visible()
+    await page.keyboard.press("PageUp")
+    await expect(focused).to_contain_text("Go.")  # the prompt, far above
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await expect(focused).to_contain_text("row-")
+    await page.get_by_label("Message to the agent").fill("")
+    await page.keyboard.type("jkoy")  # a field has the focus
+    await expect(page.get_by_label("Message to the agent")).to_have_value("jkoy")

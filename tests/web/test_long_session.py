@@ -11,7 +11,7 @@ from bench.long_session import LAST_LINE, events_of_runs, lengthen
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from hutch.domain.events import ModelReplied
-from tests.cli.upping import TIMEOUT_S, Home, Up
+from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
 from tests.web.conftest import WIDE
 from tests.web.web_sessions import new_session
 

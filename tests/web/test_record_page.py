@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.web_sessions import new_session
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import BrowserContext, Page, Route, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.web_sessions import FILES, cassette, new_session
 
 pytestmark = pytest.mark.anyio
@@ -169,10 +169,10 @@ async def test_a_message_without_a_server_is_kept_and_sent_once(
     composer = page.get_by_label("Message to the agent")
     await composer.fill("Do it.")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_text("1 message wait here")).to_be_visible()
+    await expect(page.get_by_text("1 message waits here")).to_be_visible()
     await expect(composer).to_have_value("")
     await page.reload()
-    await expect(page.get_by_text("1 message wait here")).to_be_visible()
+    await expect(page.get_by_text("1 message waits here")).to_be_visible()
     await page.unroute(inputs)
     await page.evaluate("window.dispatchEvent(new Event('online'))")
     await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.web.test_editing_together import logged_in_as, share
 from tests.web.web_sessions import new_session
 

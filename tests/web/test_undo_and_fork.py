@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import BrowserContext, Page, Route, expect
 
-from tests.cli.upping import Up
+from tests.cli.hutch_up_process import Up
 from tests.deadline import DEADLINE_S
 from tests.web.web_sessions import cassette, new_session
 

@@ -25,6 +25,14 @@ async def new_session(api: httpx.AsyncClient, **body: object) -> str:
     return str(answer.json()["id"])
 
 
+async def until_prepared(api: httpx.AsyncClient, session: str) -> None:
+    """Return when a session has its files. Until then a page that asks for them is refused, and retries."""
+    async with asyncio.timeout(DEADLINE_S), api.stream("GET", f"/sessions/{session}/events/stream") as events:
+        async for line in events.aiter_lines():
+            if line == "event: session.prepared":
+                return
+
+
 async def until_idle(api: httpx.AsyncClient, session: str) -> None:
     """Return when the run of a session has ended."""
     async with api.stream("GET", f"/sessions/{session}/events/stream") as events:
@@ -35,9 +43,6 @@ async def until_idle(api: httpx.AsyncClient, session: str) -> None:
 
 async def write(api: httpx.AsyncClient, session: str, path: str, text: str) -> None:
     """Write a file, once the session is ready."""
-    async with asyncio.timeout(DEADLINE_S), api.stream("GET", f"/sessions/{session}/events/stream") as events:
-        async for line in events.aiter_lines():
-            if line == "event: session.prepared":
-                break
+    await until_prepared(api, session)
     answer = await api.put(f"/sessions/{session}/files/{path}", content=text.encode())
     assert answer.status_code < 300, answer.text

@@ -38,6 +38,7 @@ export const clock = (atMs: number) => new Date(atMs).toLocaleTimeString("en-GB"
 /** A call in a few words. The summary of a call without a command is its arguments as JSON: their path says enough. */
 export function callSummary(tool: string, summary: string): string {
   if (!summary.startsWith("{")) return summary;
+  if (summary === "{}") return tool;
   const path = /"path":\s*("(?:[^"\\]|\\.)*")/.exec(summary)?.[1];
   return path ? `${tool} ${String(JSON.parse(path))}` : `${tool} ${summary}`;
 }

@@ -59,6 +59,10 @@ export async function waitsFor(id: string): Promise<Waits> {
 
 export const useWaitsFor = (id: string, enabled: boolean) => useQuery({ queryKey: ["waits-for", id], enabled, queryFn: () => waitsFor(id) });
 
+/** The tests that a session's files have, and their commands. */
+export const useTestSuites = (id: string, enabled: boolean) =>
+  useQuery({ queryKey: ["test-suites", id], enabled, staleTime: 10_000, queryFn: async () => (await get<Schemas["TestSuites"]>(`/sessions/${id}/tests/suites`)).items });
+
 export const useModels = () => useQuery({ queryKey: ["models"], queryFn: () => get<Schemas["Models"]>("/models"), staleTime: 60_000 });
 export const usePersonas = () => useQuery({ queryKey: ["personas"], queryFn: () => get<Schemas["Personas"]>("/personas"), staleTime: 60_000 });
 export const useSession = (id: string) => useQuery({ queryKey: ["session", id], queryFn: () => get<Session>(`/sessions/${id}`), refetchInterval: 15_000 });

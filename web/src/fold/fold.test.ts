@@ -115,3 +115,39 @@ describe("fold", () => {
     expect([end.view.run, end.view.state, end.view.rows]).toEqual(["run", "running", whole.slice(-end.view.rows.length)]);
   });
 });
+
+type Api = { components: { schemas: { Event: { oneOf: { $ref: string }[] } } & Record<string, { properties: Record<string, { const?: string; default?: unknown; type?: string; items?: unknown }> }> } };
+
+/** An event of each type of the API, with the simplest values. */
+function oneOfEach(): { type: string }[] {
+  const { schemas } = (JSON.parse(readFileSync(new URL("../../../docs/openapi.json", import.meta.url), "utf-8")) as Api).components;
+  const simplest = (part: { const?: string; type?: string; default?: unknown }) => part.const ?? part.default ?? (part.type === "array" ? [] : part.type === "object" ? {} : part.type === "integer" || part.type === "number" ? 1 : part.type === "boolean" ? false : "x");
+  return schemas.Event.oneOf.map(({ $ref }) => {
+    const { properties } = schemas[$ref.split("/").at(-1) ?? ""] ?? { properties: {} };
+    return Object.fromEntries(Object.entries(properties).map(([name, part]) => [name, simplest(part)])) as { type: string };
+  });
+}
+
+describe("events of the API", () => {
+  it("all have a row of their own, or none on purpose", () => {
+    const events = oneOfEach();
+    expect(events.length).toBeGreaterThan(50);
+    const fold = new Fold();
+    fold.entries(events.map((event, at) => ({ seq: at + 1, at_ms: at, event })));
+    expect(fold.view.rows.flatMap((row) => (row.kind === "note" && row.what === "unknown" ? [row.text] : []))).toEqual([]);
+  });
+
+  it("show a service in one row, from its start to its end", () => {
+    const fold = new Fold();
+    const events = [opened.event, { type: "service.started", service: "db", command: "postgres", port: 1 }, { type: "service.answered", service: "db", duration_s: 1, found: false }, { type: "service.failed", service: "cache", reason: "It did not answer.", output: "" }];
+    fold.entries(events.map((event, at) => ({ seq: at + 1, at_ms: at, event })));
+    expect(fold.view.rows.map((row) => row.kind === "note" && [row.what, row.text, row.detail])).toEqual([["serviceReady", "db", "postgres"], ["serviceFailed", "cache", "It did not answer."]]);
+  });
+
+  it("say after a crash that nothing recorded is lost", () => {
+    const fold = new Fold();
+    const gap = { type: "events.omitted", cause: "crash", reason: "The server ended.", since_ms: 0, until_ms: 1, count: 0 };
+    fold.entries([opened, { seq: 2, at_ms: 1, event: gap }]);
+    expect(fold.view.rows.map((row) => row.kind === "note" && [row.tone, row.what, row.detail])).toEqual([["warn", "crashed", "The server ended."]]);
+  });
+});

@@ -5,6 +5,7 @@
 import { foldCall } from "./tool_calls";
 import { foldFile } from "./changed_files";
 import { foldCommand } from "./commands";
+import { foldDependencies } from "./dependencies";
 import { foldDelta, foldReply } from "./replies";
 import { FoldState, MAX_ROWS } from "./rows";
 import { foldRun } from "./runs";
@@ -12,7 +13,7 @@ import { foldSession } from "./session_events";
 import { foldTestLine, foldTests } from "./test_runs";
 import type { AnyEntry, Delta, Event, Row, View } from "./view";
 
-export const FOLD_VERSION = 4;
+export const FOLD_VERSION = 5;
 
 /** A fold as data, which can be stored and sent to a worker. */
 export type SavedFold = { version: number; state: object };
@@ -122,6 +123,15 @@ function apply(state: FoldState, entry: AnyEntry, event: Event): void {
     case "tests.started":
     case "tests.run":
       return foldTests(state, entry, event);
+    case "environment.build_started":
+    case "environment.built":
+    case "environment.failed":
+    case "environment.attached":
+    case "service.started":
+    case "service.answered":
+    case "service.failed":
+    case "service.stopped":
+      return foldDependencies(state, entry, event);
     case "files.changed":
     case "image.loaded":
     case "delivery.requested":

@@ -3,6 +3,8 @@ import { noteUndoneFiles } from "./changed_files";
 import type { FoldState } from "./rows";
 import type { AnyEntry, Event } from "./view";
 
+const WARNING = "warning: ";
+
 export function foldSession(state: FoldState, entry: AnyEntry, event: Event): void {
   const { view } = state;
   switch (event.type) {
@@ -69,7 +71,7 @@ export function foldSession(state: FoldState, entry: AnyEntry, event: Event): vo
       view.meter.contextTokens = event.tokens_after;
       return state.note(entry, "info", "compacted", `${event.tokens_before}→${event.tokens_after}`, event.summary);
     case "step.reached":
-      return state.note(entry, "info", "step", event.message);
+      return state.note(entry, event.message.startsWith(WARNING) ? "warn" : "info", "step", event.message.replace(WARNING, ""));
     case "change.proposed":
       view.changes.push(event.change_id);
       return state.note(entry, "ok", "proposed", event.title, `${event.base} ← ${event.branch}`, event.change_id);
@@ -82,7 +84,7 @@ export function foldSession(state: FoldState, entry: AnyEntry, event: Event): vo
       if (event.allowed) return;
       return state.note(entry, "warn", "egress", `${event.host}:${event.port}`, event.reason);
     case "events.omitted":
-      return state.note(entry, "bad", "omitted", event.reason);
+      return state.note(entry, event.cause === "crash" ? "warn" : "bad", event.cause === "crash" ? "crashed" : "omitted", "", event.reason);
     case "snapshot.taken":
       view.snapshots.push({ number: event.snapshot, seq: entry.seq, atMs: entry.at_ms, reason: event.reason });
       return;

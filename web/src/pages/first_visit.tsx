@@ -1,7 +1,7 @@
 // The first visit: a model, code and a task on one page. The first choice of each needs nothing, so Enter is enough.
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, type SubmitEvent, useEffect, useState } from "react";
-import { Link, Redirect, useLocation } from "wouter";
+import { Link, Redirect, useLocation, useSearch } from "wouter";
 import { type Schemas, type Session, post, send } from "../api/http_client";
 import { useModels, useSessions } from "../api/queries";
 import { Button, Field, Keys } from "../shared/form_controls";
@@ -17,6 +17,7 @@ type Code = "sample" | "repository";
 export function Start({ user }: { user: Schemas["User"] }) {
   const models = useModels();
   const sessions = useSessions("");
+  const isFromLink = new URLSearchParams(useSearch()).has("first");
   const queries = useQueryClient();
   const [, go] = useLocation();
   const [model, setModel] = useState<Model>("demo");
@@ -30,8 +31,8 @@ export function Start({ user }: { user: Schemas["User"] }) {
   useEffect(() => {
     document.title = `${text.title(user.name)} · ${strings.hutch}`;
   }, [user.name]);
-  // Somebody who has sessions was here before.
-  if (!busy && sessions.data?.pages[0]?.items.length) return <Redirect to="/" replace />;
+  // A link that logs in leads here; somebody who has sessions was here before. Others have asked for this page.
+  if (isFromLink && !busy && sessions.data?.pages[0]?.items.length) return <Redirect to="/" replace />;
   const ready = models.data?.providers.find((each) => each.usable && each.name !== "scripted" && each.default_model);
   const keyed = models.data?.providers.filter((each) => !each.usable && each.default_model) ?? [];
 

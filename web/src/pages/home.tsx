@@ -69,6 +69,8 @@ export function Home({ user, creating = false }: { user: Me; creating?: boolean 
   useHomeKeys({ field, list, toggle, create: () => go("/new") });
 
   const isFiltered = Boolean(words || mine || repository || state);
+  const isQuiet = shown.length > 0 && !isFiltered && !GROUPS.some((group) => group.open && shown.some((each) => (group.states as readonly string[]).includes(each.state)));
+  const mayCreate = user.role !== "observer" && user.role !== "assessor";
   return (
     <main className="flex h-full flex-col" aria-label={strings.home.title}>
       <header className="flex flex-wrap items-center gap-2 border-b bg-panel px-3 py-2">
@@ -92,16 +94,17 @@ export function Home({ user, creating = false }: { user: Me; creating?: boolean 
             <Button kind="danger" onClick={() => setEnding(true)}>{strings.home.end}</Button>
           </>
         )}
-        {user.role !== "observer" && user.role !== "assessor" && <Button kind="primary" icon="plus" keys="c" onClick={() => go("/new")}>{strings.home.new}</Button>}
+        {mayCreate && <Button kind="primary" icon="plus" keys="c" onClick={() => go("/new")}>{strings.home.new}</Button>}
       </header>
       <div ref={list} className="min-h-0 grow overflow-auto pb-6">
         {sessions.isError && <div className="p-3"><ProblemLine error={sessions.error} retry={() => void sessions.refetch()} /></div>}
         {sessions.isPending && <Skeleton />}
-        {sessions.isSuccess && shown.length === 0 && (isFiltered ? <Nothing clear={() => setParams({})} /> : <Empty create={() => go("/new")} />)}
+        {sessions.isSuccess && shown.length === 0 && (isFiltered ? <Nothing clear={() => setParams({})} /> : <Empty create={mayCreate ? () => go("/new") : null} />)}
+        {isQuiet && mayCreate && <Quiet />}
         {GROUPS.map((group) => (
           <Fragment key={group.name}>
           {group.key === "idle" && !isFiltered && <Changes />}
-          <Group name={group.name} open={group.open || isFiltered} sessions={shown.filter((each) => (group.states as readonly string[]).includes(each.state))} costs={costs.data} selected={selected} toggle={toggle} />
+          <Group name={group.name} open={group.open || isFiltered || isQuiet} sessions={shown.filter((each) => (group.states as readonly string[]).includes(each.state))} costs={costs.data} selected={selected} toggle={toggle} />
           </Fragment>
         ))}
         {sessions.hasNextPage && (
@@ -154,12 +157,12 @@ function Row({ session, usage, selected, toggle }: RowProps) {
   const title = titleOf(session);
   const failed = session.state === "idle" && session.last_run && BAD.has(session.last_run.outcome) ? session.last_run : null;
   const asks = useWaitsFor(session.id, session.state === "waiting");
-  const waits = session.state === "waiting" ? (asks.data ? strings.home.waits(asks.data.kind, asks.data.text) : "") : session.state === "queued" && session.queue_position ? strings.home.position(session.queue_position) : session.reason || (failed ? strings.home.lastRun(strings.session.outcome[failed.outcome] ?? failed.outcome, failed.reason) : "");
+  const waits = session.state === "waiting" ? (asks.data ? strings.home.waits(asks.data.kind, asks.data.text) : "") : session.state === "queued" && session.queue_position ? strings.home.position(session.queue_position) : session.reason || lastRunOf(session, failed !== null);
   return (
     <li className={`fade relative flex h-8 items-center gap-2 border-b px-3 hover:bg-hover has-[a:focus-visible]:bg-hover pointer-coarse:h-11 ${selected ? "bg-selected" : "bg-panel"}`}>
       <input type="checkbox" checked={selected} onChange={() => toggle(session.id)} aria-label={strings.home.select(title)} className="z-10 size-4 accent-accent" data-select={session.id} />
       {failed ? <Icon name="cross" size={10} className="text-bad" /> : <StateMark state={session.state} word={false} />}
-      <Link href={`/s/${session.id}`} data-row={session.id} className="inset-focus min-w-0 shrink truncate font-semibold after:absolute after:inset-0 sm:max-w-[45%]">
+      <Link href={`/s/${session.id}`} data-row={session.id} className="inset-focus max-w-[55%] shrink-0 truncate font-semibold after:absolute after:inset-0 sm:max-w-[45%]">
         <SafeText text={title} />
       </Link>
       <span className={`min-w-0 grow truncate ${failed ? "text-bad" : "text-t2"}`}><SafeText text={waits} /></span>
@@ -167,9 +170,17 @@ function Row({ session, usage, selected, toggle }: RowProps) {
       {session.model && <span className="max-w-40 truncate text-12 text-t3 max-lg:hidden">{modelName(session.model)}</span>}
       <span className="w-20 truncate text-t3 max-md:hidden"><SafeText text={session.owner_name} /></span>
       <span className="w-14 text-right text-t2 max-sm:hidden">{usage && (usage.turns > 0) ? (usage.unpriced && !usage.cost_usd ? "—" : dollars(usage.cost_usd)) : "—"}</span>
-      <time className="w-10 text-right text-12 text-t3">{ago(session.updated_ms, now)}</time>
+      <time className="w-10 shrink-0 text-right text-12 whitespace-nowrap text-t3">{ago(session.updated_ms, now)}</time>
     </li>
   );
+}
+
+/** How the last run ended: a failure with its reason, anything else in a word. */
+function lastRunOf(session: Session, failed: boolean): string {
+  const last = session.last_run;
+  if (!last?.outcome || session.state === "running") return "";
+  const outcome = strings.session.outcome[last.outcome] ?? last.outcome;
+  return failed ? strings.home.lastRun(outcome, last.reason) : outcome;
 }
 
 function Changes() {
@@ -192,15 +203,29 @@ function Changes() {
   );
 }
 
-function Empty({ create }: { create: () => void }) {
+const startLink = "fade inline-flex h-7 items-center gap-1.5 rounded-row border border-edge bg-panel px-2.5 hover:bg-hover pointer-coarse:h-11";
+
+/** Sessions of the past only, such as those of the command line: the way on stands above them. */
+function Quiet() {
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-2 border-b bg-panel px-3 py-2">
+      <p className="min-w-0 text-t2">{strings.home.quiet}</p>
+      <Link href="/start" className={startLink}><Icon name="play" size={14} />{strings.home.guided}</Link>
+    </div>
+  );
+}
+
+function Empty({ create }: { create: (() => void) | null }) {
+  if (!create) return <p className="mx-auto mt-[18vh] max-w-xl p-6 text-center text-t2">{strings.home.emptyWatcher}</p>;
   return (
     <div className="mx-auto mt-[18vh] max-w-xl p-6 text-center">
       <p className="text-16">{strings.home.empty}</p>
       <p className="mt-1 text-t2">{strings.home.teach}</p>
       <div className="mt-4 flex justify-center gap-2">
         <Button kind="primary" icon="plus" onClick={create}>{strings.home.new}</Button>
-        <Link href="/start" className="fade inline-flex h-7 items-center gap-1.5 rounded-row border border-edge bg-panel px-2.5 hover:bg-hover pointer-coarse:h-11"><Icon name="play" size={14} />{strings.home.tryDemo}</Link>
+        <Link href="/start" className={startLink}><Icon name="play" size={14} />{strings.home.guided}</Link>
       </div>
+      <p className="meta mt-3">{strings.home.guidedAbout}</p>
       <p className="meta mt-4"><Keys keys="c" /> {strings.home.new} · <Keys keys="Ctrl K" /> {strings.nav.palette} · <Keys keys="?" /> {strings.keys.title}</p>
     </div>
   );

@@ -19,6 +19,11 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
+const OPEN = "hutch:palette";
+
+/** For places where Ctrl+K is not ours, such as a terminal, and for a finger. */
+export const openPalette = () => { window.dispatchEvent(new Event(OPEN)); };
+
 export function Palette() {
   const [open, setOpen] = useState<"" | "all" | "files" | "keys">("");
   const [, go] = useLocation();
@@ -37,8 +42,13 @@ export function Palette() {
       else return;
       event.preventDefault();
     }
+    const show = () => setOpen("all");
     window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    window.addEventListener(OPEN, show);
+    return () => {
+      window.removeEventListener("keydown", onKey);
+      window.removeEventListener(OPEN, show);
+    };
   }, [go]);
   if (open === "keys") return <KeyList onClose={() => setOpen("")} />;
   return open ? <Finder filesOnly={open === "files"} showKeys={() => setOpen("keys")} onClose={() => setOpen("")} /> : null;
@@ -108,6 +118,7 @@ function Finder({ filesOnly, showKeys, onClose }: { filesOnly: boolean; showKeys
     { group: palette.go, label: strings.nav.home, detail: "", icon: "home", keys: keysOf("goHome"), run: () => go("/") },
     { group: palette.go, label: strings.changeList.all, detail: "", icon: "diff", keys: keysOf("goChanges"), run: () => go("/changes") },
     { group: palette.actions, label: strings.home.new, detail: "", icon: "plus", keys: keysOf("newSession"), run: () => go("/new") },
+    { group: palette.actions, label: strings.home.guided, detail: palette.guidedDetail, icon: "play", run: () => go("/start") },
     ...(session ? ([["changes", panel.changes, "diff", "toChanges"], ["tests", panel.tests, "test", "toTests"], ["terminal", panel.terminal, "terminal", "toTerminal"], ["preview", panel.preview, "globe", "toPreview"], ["log", panel.log, "log", "toLog"]] as [string, string, IconName, ShortcutId][]).map(([name, label, icon, id]) => ({ group: palette.go, label, detail: "", icon, keys: keysOf(id), run: toPanel(name) })) : []),
     ...(session ? [{ group: palette.go, label: palette.play, detail: "", icon: "play" as const, run: () => go(`/s/${session}/play`) }] : []),
     { group: palette.go, label: palette.record, detail: "", icon: "file", run: () => go("/record") },

@@ -1,5 +1,5 @@
 // The present time for "12 s ago", renewed every few seconds for all who show it.
-import { useSyncExternalStore } from "react";
+import { useEffect, useState, useSyncExternalStore } from "react";
 
 let now = Date.now();
 const listeners = new Set<() => void>();
@@ -18,6 +18,17 @@ function subscribe(listener: () => void) {
       timer = undefined;
     }
   };
+}
+
+/** The present time while `isActive`, each second: for what must appear on time, such as a lost connection. */
+export function useSeconds(isActive: boolean): number {
+  const [time, setTime] = useState(() => Date.now());
+  useEffect(() => {
+    if (!isActive) return;
+    const clock = setInterval(() => setTime(Date.now()), 1000);
+    return () => clearInterval(clock);
+  }, [isActive]);
+  return time;
 }
 
 export const useNow = () => useSyncExternalStore(subscribe, () => now);

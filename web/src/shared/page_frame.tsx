@@ -7,9 +7,10 @@ import { strings } from "../strings";
 import { Icon, type IconName } from "./icons";
 import { useNeedsMe } from "./waiting_session_shortcut";
 import { useNotifications } from "./notifications";
-import { Palette } from "./command_palette";
+import { Palette, openPalette } from "./command_palette";
 import { useRegions } from "./region_focus";
 import { ServerStrip } from "./server_strip";
+import { keysOf } from "./shortcuts";
 
 export function Frame({ user, children }: { user: Schemas["User"]; children: ReactNode }) {
   useRegions();
@@ -25,7 +26,8 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
         <RailLink to="/" icon="home" label={strings.nav.home} />
         <RailLink to="/new" icon="plus" label={strings.home.new} />
         <RailLink to="/changes" icon="diff" label={strings.nav.changes} />
-        <RailLink to="/record" icon="play" label={strings.palette.record} />
+        <RailLink to="/record" icon="file" label={strings.palette.record} />
+        <button type="button" aria-label={strings.nav.palette} title={`${strings.nav.palette} (${keysOf("palette")})`} aria-keyshortcuts="Control+K" onClick={openPalette} className="fade grid size-9 place-items-center rounded-card text-t3 hover:bg-hover hover:text-t1"><Icon name="search" size={18} /></button>
         <span className="grow max-sm:hidden" />
         <RailLink to="/settings/you" icon="gear" label={`${strings.nav.settings} · ${user.name}`} />
       </nav>

@@ -3,7 +3,7 @@ import { useLocation } from "wouter";
 import { retryNow, useServerConnection } from "../api/server_connection";
 import { ago } from "../number_and_time_format";
 import { strings } from "../strings";
-import { useNow } from "./current_time";
+import { useSeconds } from "./current_time";
 import { Button } from "./form_controls";
 
 const QUIET_MS = 2000;
@@ -11,7 +11,7 @@ const LONG_MS = 60_000;
 
 export function ServerStrip() {
   const { downSinceMs, lastReceivedMs, isUpdated } = useServerConnection();
-  const now = useNow();
+  const now = useSeconds(downSinceMs > 0);
   const [path] = useLocation();
   const down = downSinceMs ? now - downSinceMs : 0;
   const isDown = down >= QUIET_MS && !/^\/s\/[^/]+$/.test(path);

@@ -1,7 +1,7 @@
 // Every shortcut of the app, declared once: `?` and the palette list them from here, and the handlers ask here.
 import { strings } from "../strings";
 
-export type Scope = "anywhere" | "noField" | "inCard" | "inComposer" | "inReview" | "inPlayback";
+export type Scope = "anywhere" | "noField" | "inTalk" | "inCard" | "inComposer" | "inReview" | "inPlayback";
 /** Keys as an event names them. `Mod` is Ctrl, on macOS Cmd; a space separates keys that follow each other. */
 type Shortcut = { scope: Scope; keys: readonly string[]; title: string };
 
@@ -34,6 +34,15 @@ const declared = {
   goHome: { scope: "noField", keys: ["g h"], title: does.goHome },
   goChanges: { scope: "noField", keys: ["g r"], title: does.goChanges },
   goSettings: { scope: "noField", keys: ["g s"], title: does.goSettings },
+  nextTalkRow: { scope: "inTalk", keys: ["j", "ArrowDown"], title: does.nextRow },
+  previousTalkRow: { scope: "inTalk", keys: ["k", "ArrowUp"], title: does.previousRow },
+  nextTurn: { scope: "inTalk", keys: ["PageDown"], title: does.nextTurn },
+  previousTurn: { scope: "inTalk", keys: ["PageUp"], title: does.previousTurn },
+  openTalkRow: { scope: "inTalk", keys: ["ArrowRight"], title: does.openRow },
+  closeTalkRow: { scope: "inTalk", keys: ["ArrowLeft"], title: does.closeRow },
+  editTalkRow: { scope: "inTalk", keys: ["o"], title: does.editRow },
+  copyTalkRow: { scope: "inTalk", keys: ["y"], title: does.copyRow },
+  speakTalkRow: { scope: "inTalk", keys: ["s"], title: does.speakRow },
   allowOnce: { scope: "inCard", keys: ["1"], title: does.allowOnce },
   allowSession: { scope: "inCard", keys: ["2"], title: does.allowSession },
   allowAlways: { scope: "inCard", keys: ["3"], title: does.allowAlways },
@@ -71,8 +80,8 @@ const declared = {
 
 export type ShortcutId = keyof typeof declared;
 export const SHORTCUTS: Readonly<Record<ShortcutId, Shortcut>> = declared;
-export const SCOPES: Scope[] = ["anywhere", "noField", "inCard", "inComposer", "inReview", "inPlayback"];
-const NAMES: Record<string, string> = { Escape: "Esc", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓" };
+export const SCOPES: Scope[] = ["anywhere", "noField", "inTalk", "inCard", "inComposer", "inReview", "inPlayback"];
+const NAMES: Record<string, string> = { Escape: "Esc", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", PageUp: "PgUp", PageDown: "PgDn" };
 
 const isMac = () => typeof navigator !== "undefined" && /^Mac|iPhone|iPad/.test(navigator.platform);
 
@@ -86,7 +95,7 @@ export function keysOf(id: ShortcutId): string {
 type Pressed = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey">;
 
 const KEY = "hutch.character-keys";
-const SWITCHED = new Set<Scope>(["noField", "inReview", "inPlayback"]); // those of a card act only inside it
+const SWITCHED = new Set<Scope>(["noField", "inTalk", "inReview", "inPlayback"]); // those of a card act only inside it
 
 /** True unless the person has switched off keys that are a single character (WCAG 2.1.4). */
 export const areCharacterKeysOn = () => typeof localStorage === "undefined" || localStorage.getItem(KEY) !== "off";

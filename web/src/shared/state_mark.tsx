@@ -7,7 +7,9 @@ const TONES: Record<State, string> = {
   waiting: "text-warn", running: "text-ok", starting: "text-info", queued: "text-info", idle: "text-t3", paused: "text-warn", parked: "text-t3", ended: "text-t3",
 };
 
-export function StateMark({ state, word = true }: { state: State; word?: boolean }) {
+/** `isPast`: nothing was heard of it for a while, so it is the last state that is known. */
+export function StateMark({ state, word = true, isPast = false }: { state: State; word?: boolean; isPast?: boolean }) {
+  if (isPast) return <span className="inline-flex items-center gap-1.5 text-12 whitespace-nowrap text-t3">{strings.connection.was(strings.state[state] ?? state)}</span>;
   return (
     <span className={`inline-flex items-center gap-1.5 text-12 whitespace-nowrap ${TONES[state]}`}>
       <Dot state={state} />

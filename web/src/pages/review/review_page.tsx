@@ -1,7 +1,7 @@
 // A change under review: tests before and after, its diff with comments on lines, viewed marks, and the verdict.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { type Change, Problem, type Schemas, get, giveInput, post, send } from "../../api/http_client";
 import { useUsers } from "../../api/queries";
 import { Added, Badge, Button } from "../../shared/form_controls";
@@ -10,7 +10,9 @@ import { type FileDiff, parsePatch } from "../../shared/patch_parser";
 import { Icon } from "../../shared/icons";
 import { Markdown } from "../../shared/markdown";
 import { ProblemLine } from "../../shared/error_message";
+import { usePageCommands } from "../../shared/page_commands";
 import { SafeText } from "../../shared/safe_text";
+import { keysOf } from "../../shared/shortcuts";
 import { strings } from "../../strings";
 import { text } from "../../strings/review";
 import { NotFound } from "../not_found";
@@ -25,6 +27,7 @@ const SPLIT_PX = 1000;
 
 export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) {
   const queries = useQueryClient();
+  const [, go] = useLocation();
   const change = useQuery({ queryKey: ["change", id], queryFn: () => get<Change>(`/changes/${id}`), refetchInterval: 10_000 });
   const diff = useQuery({ queryKey: ["change-diff", id, change.data?.commit], enabled: change.isSuccess, queryFn: async () => (await send(`/changes/${id}/diff`)).text() });
   const comments = useQuery({ queryKey: ["change-comments", id], queryFn: async () => (await get<Schemas["CommentPage"]>(`/changes/${id}/comments?limit=200`)).items, refetchInterval: 10_000 });
@@ -56,13 +59,27 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
     (line ?? file)?.scrollIntoView({ block: line ? "center" : "start" });
     (line ?? file)?.focus({ preventScroll: true });
   }, [files]);
+  const open = (comments.data ?? []).filter((each) => !each.resolved_ms);
+  const sessionId = change.data?.session_id ?? "";
+  const toAgent = () => giveInput(sessionId, { type: "prompt", text: open.map((each) => `${each.path}:${each.line} (${each.side}): ${each.body}`).join("\n\n") }).then(() => setAnnouncement(text.sentToAgent), setError);
+  const byAgent = () => post(`/changes/${id}/review`, {}).then(() => { setAnnouncement(text.underReview); renew(); }, setError);
+  usePageCommands(!change.data ? [] : [
+    ...(change.data.state !== "open" ? [] : [
+      { label: text.merge, detail: against.length ? text.notMergeable(against) : change.data.title, icon: "check" as const, run: () => setVerdict("merge") },
+      { label: text.approve, icon: "check" as const, run: () => setVerdict("approve") },
+      { label: text.request, icon: "edit" as const, run: () => setVerdict("request-changes") },
+      { label: text.closeCommand, icon: "cross" as const, run: () => setVerdict("close") },
+      { label: text.byAgent, icon: "spark" as const, run: () => void byAgent() },
+      ...(open.length ? [{ label: text.toAgent(open.length), icon: "send" as const, run: () => void toAgent() }] : []),
+    ]),
+    { label: split ? text.toUnified : text.toSplit, icon: "diff", keys: keysOf("layout"), run: turn },
+    { label: text.toSession, icon: "list", run: () => go(`/s/${sessionId}`) },
+    { label: strings.palette.play, icon: "play", run: () => go(`/s/${sessionId}/play`) },
+  ]);
   if (change.error instanceof Problem && change.error.status === 404) return <NotFound />;
   if (change.isError) return <div className="p-4"><ProblemLine error={change.error} retry={() => void change.refetch()} /></div>;
   if (!change.data) return null;
   const { title, base, branch, state, body, session_id, url } = change.data;
-  const open = (comments.data ?? []).filter((each) => !each.resolved_ms);
-  const toAgent = () => giveInput(session_id, { type: "prompt", text: open.map((each) => `${each.path}:${each.line} (${each.side}): ${each.body}`).join("\n\n") }).then(() => setAnnouncement(text.sentToAgent), setError);
-  const byAgent = () => post(`/changes/${id}/review`, {}).then(() => { setAnnouncement(text.underReview); renew(); }, setError);
   return (
     <main className="flex h-full flex-col">
       <header className="max-h-[45%] shrink-0 overflow-auto border-b bg-panel px-4 py-3">

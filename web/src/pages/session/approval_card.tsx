@@ -1,11 +1,13 @@
 // What a person is asked: an approval with its scopes, or a question with its answer.
 import { type KeyboardEvent, type RefObject, type SubmitEvent, useEffect, useState } from "react";
+import { Link } from "wouter";
 import type { Approval, Tool } from "../../fold/view";
 import { Button, Field } from "../../shared/form_controls";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { asProblem } from "../../api/http_client";
+import { useTestSuites } from "../../api/queries";
 import { RequestedEdit, isEdit } from "./requested_edit";
 import { useSessionContext, useView } from "./session_context";
 import { argumentsOf } from "./conversation_items";
@@ -18,7 +20,14 @@ export function QuestionInConversation({ row }: { row: Tool }) {
   const { nameOf } = useSessionContext();
   if (row.approval?.answer) {
     const { answer, scope, by } = row.approval;
-    return <p className="meta ml-6 pb-1"><SafeText text={answer === "allowed" ? strings.approval.allowed(scope, nameOf(by)) : strings.approval.denied(nameOf(by))} /></p>;
+    const isOnce = answer === "allowed" && scope === "once" && row.approval.covers.length > 0;
+    return (
+      <p className="meta ml-6 pb-1">
+        <SafeText text={answer === "allowed" ? strings.approval.allowed(scope, nameOf(by)) : strings.approval.denied(nameOf(by))} />
+        {isOnce && <> · <SafeText text={strings.approval.asksAgain(row.approval.covers.join(", "))} /></>}
+        {answer === "allowed" && scope === "always" && <> · <Link href="/settings/approvals" className="text-link underline">{strings.approval.withdraw}</Link></>}
+      </p>
+    );
   }
   if (row.question?.answered) return <p className="ml-6 pb-1 text-13"><SafeText text={strings.approval.answered(nameOf(row.question.by), row.question.answer)} /></p>;
   return null;
@@ -64,7 +73,7 @@ export function ApprovalBody({ row, approval, leave, keys }: BodyProps) {
   return (
     <div className="flex min-h-0 flex-col gap-2 p-3" data-ready={isReady}>
       <p className="text-12 text-t3"><SafeText text={strings.approval.asks(view.persona || strings.session.agent, row.tool)} /> · <SafeText text={strings.approval.why(approval.rule, approval.source)} /></p>
-      {isEdit(row) ? <RequestedEdit row={row} whole={<Whole text={wholeOf(row, approval.summary)} />} /> : <Whole text={wholeOf(row, approval.summary)} />}
+      {isEdit(row) ? <RequestedEdit row={row} whole={<Whole text={wholeOf(row, approval.summary)} />} /> : row.tool === "run_tests" ? <RequestedTests row={row} /> : <Whole text={wholeOf(row, approval.summary)} />}
       {approval.approvers.length > 0 && <p className="meta">{strings.approval.approvers(approval.approvers.join(", "))}</p>}
       {error !== null && <ProblemLine error={error} />}
       <div className="flex shrink-0 flex-wrap items-center gap-1.5">
@@ -90,12 +99,26 @@ function Whole({ text }: { text: string }) {
   );
 }
 
+/** The commands of the tests that a call wants to run. */
+function RequestedTests({ row }: { row: Tool }) {
+  const { id } = useSessionContext();
+  const suites = useTestSuites(id, true);
+  const commands = suites.data?.map((each) => each.command) ?? [];
+  const chosen = Object.values(argumentsOf(row)).flat().filter((each): each is string => typeof each === "string" && each !== "");
+  return (
+    <>
+      <p>{chosen.length ? strings.approval.someTests : strings.approval.allTests}</p>
+      <Whole text={[...(commands.length ? commands : [row.tool]), ...chosen.map((each) => `  ${each}`)].join("\n")} />
+    </>
+  );
+}
+
 /** The call as a person reads it: its command, or its arguments one by one. */
 function wholeOf(row: Tool, summary: string): string {
   const args = argumentsOf(row);
   if (typeof args["command"] === "string") return args["command"];
   const lines = Object.entries(args).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value, null, 2)}`);
-  return lines.join("\n") || summary || row.arguments;
+  return lines.join("\n") || (summary && summary !== "{}" ? summary : strings.approval.noArguments(row.tool));
 }
 
 export function QuestionBody({ row, leave }: { row: Tool; leave: () => void }) {

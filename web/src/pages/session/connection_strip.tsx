@@ -2,19 +2,19 @@
 import { useSyncExternalStore } from "react";
 import { ago } from "../../number_and_time_format";
 import { Button } from "../../shared/form_controls";
-import { useNow } from "../../shared/current_time";
+import { useSeconds } from "../../shared/current_time";
 import { strings } from "../../strings";
 import { useSessionContext } from "./session_context";
 
-const QUIET_MS = 2000;
+export const QUIET_MS = 2000;
 const LONG_MS = 60_000;
 
 export function ConnectionStrip() {
   const { stream, documents } = useSessionContext();
   useSyncExternalStore(documents.subscribe, () => documents.version);
   useSyncExternalStore(stream.subscribe, () => stream.version);
-  const now = useNow();
   const { status, lastReceivedMs, downSinceMs, waiting } = stream.connection;
+  const now = useSeconds(status === "down" || status === "restarting");
   if (status !== "down" && status !== "restarting" && status !== "refused") return null;
   if (status === "down" && now - downSinceMs < QUIET_MS) return null;
   const long = status !== "refused" && now - downSinceMs > LONG_MS;

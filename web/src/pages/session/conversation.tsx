@@ -1,11 +1,12 @@
 // The conversation: virtual rows that stay where the reader is, and follow the end only while the reader is there.
-import { type Virtualizer, useVirtualizer } from "@tanstack/react-virtual";
+import { type Virtualizer, defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type RefObject, memo, useEffect, useRef, useState } from "react";
 import type { SessionStream } from "../../api/session_stream";
 import { Button } from "../../shared/form_controls";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";
 import { type Item, type Items, NO_ITEMS, itemsOf } from "./conversation_items";
+import { useConversationKeys } from "./conversation_keys";
 import { RowView } from "./conversation_rows";
 import { ConversationSearch } from "./conversation_search";
 import { GroupRow } from "./tool_row";
@@ -23,6 +24,7 @@ export function Conversation() {
   const [stored] = useState<{ made: Items }>(() => ({ made: NO_ITEMS }));
   const { items } = (stored.made = itemsOf(stream.rows, stored.made)); // so that items keep their identity
   const [found, setFound] = useState("");
+  const focusedRow = useRef(-1);
   const virtual = useVirtualizer({
     count: items.length,
     getScrollElement: () => scroller.current,
@@ -32,6 +34,11 @@ export function Conversation() {
       return ESTIMATES[item?.kind === "row" ? item.row.kind : "group"] ?? 29;
     },
     overscan: 8,
+    rangeExtractor: (range) => { // the row with the focus stays drawn
+      const drawn = defaultRangeExtractor(range);
+      const at = focusedRow.current;
+      return at >= 0 && at < items.length && !drawn.includes(at) ? [...drawn, at].sort((a, b) => a - b) : drawn;
+    },
     anchorTo: "end",
     followOnAppend: true,
     scrollEndThreshold: NEAR_END_PX,
@@ -59,6 +66,8 @@ export function Conversation() {
   }, [stream.isLoaded, isEmpty]);
   useStoredScrollPlace(id, scroller, items, virtual, stream);
   useOlderRows(stream, virtual, atEnd);
+  const { focused, speech } = useConversationKeys({ items, virtual, scroller });
+  useEffect(() => { focusedRow.current = focused; }, [focused]);
   const show = (index: number) => {
     setFound(items[index]?.id ?? "");
     virtual.scrollToIndex(index, { align: "center" });
@@ -73,13 +82,14 @@ export function Conversation() {
           {virtual.getVirtualItems().map((each) => {
             const item = items[each.index];
             return item && (
-              <div key={each.key} data-index={each.index} data-item={item.id} data-seq={(item.kind === "row" ? item.row : item.rows[0])?.seq} ref={virtual.measureElement} className={`absolute inset-x-0 top-0 ${item.id === found ? "bg-match" : ""}`} style={{ transform: `translateY(${each.start}px)` }}>
+              <div key={each.key} data-index={each.index} data-item={item.id} data-seq={(item.kind === "row" ? item.row : item.rows[0])?.seq} ref={virtual.measureElement} tabIndex={-1} className={`inset-focus absolute inset-x-0 top-0 ${item.id === found ? "bg-match" : ""}`} style={{ transform: `translateY(${each.start}px)` }}>
                 <ItemView item={item} />
               </div>
             );
           })}
         </div>
       </div>
+      <p className="sr-only" aria-live="polite">{speech}</p>
       {stream.older.isLoading && <p role="status" className="meta pointer-events-none absolute inset-x-0 top-0 bg-panel/90 px-3 py-1 text-center">{strings.session.readingOlder}</p>}
       {!atEnd && (
         <Button className="absolute bottom-2 left-1/2 -translate-x-1/2 shadow-menu" icon="down" onClick={() => virtual.scrollToEnd()}>{strings.session.newBelow}</Button>

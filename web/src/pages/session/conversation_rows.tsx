@@ -21,6 +21,7 @@ import { UndoDialog, runsToUndo } from "./undo_dialog";
 
 const MAX_TEXT_CHARS = 2000;
 const MAX_TEXT_LINES = 20;
+const MAX_NOTE_CHARS = 160;
 
 export function RowView({ row }: { row: Row }) {
   const shown = one(row);
@@ -155,27 +156,27 @@ function ReplyRow({ row }: { row: Reply }) {
 }
 
 const NOTE_TONES = { info: "text-t3", ok: "text-ok", warn: "text-warn", bad: "text-bad" };
-const NOTE_ICONS: Partial<Record<string, IconName>> = { proposed: "diff", undone: "undo", redone: "redo", compacted: "spark", egress: "globe", step: "chevron", parked: "pause", paused: "pause", ended: "stop" };
+const NOTE_ICONS: Partial<Record<string, IconName>> = { proposed: "diff", undone: "undo", redone: "redo", compacted: "spark", egress: "globe", step: "spark", parked: "pause", paused: "pause", ended: "stop", installing: "download", installed: "check", attached: "folder", notInstalled: "cross", service: "play", serviceReady: "check", serviceFailed: "cross", crashed: "retry", omitted: "cross" };
 
 function NoteRow({ row }: { row: Note }) {
   const { nameOf } = useSessionContext();
   const [open, toggle] = useOpen(row.id, false);
   const text = row.what === "compacted" ? row.text.split("→").map((each) => tokens(Number(each))).join(" → ") : row.text;
   const isPerson = row.what === "paused" || row.what === "resumed";
-  const long = !isPerson && row.detail.length > 60;
+  const long = (!isPerson && row.detail.length > 60) || text.length > MAX_NOTE_CHARS;
   return (
     <div className="px-3">
       <div className={`flex min-h-7 items-center gap-2 text-12 ${NOTE_TONES[row.tone]}`}>
         <Icon name={NOTE_ICONS[row.what] ?? "log"} size={14} />
-        <span className="min-w-0 truncate">
+        <span className={`my-1 min-w-0 break-words ${open ? "" : "line-clamp-3"}`} title={long ? "" : text}>
           {strings.session.note[row.what] ?? row.what}{text && strings.session.note[row.what] ? ": " : ""}<SafeText text={text} />
-          {row.detail && !long && <span className="text-t3"> · <SafeText text={isPerson ? nameOf(row.detail) : row.detail} /></span>}
+          {row.detail && (!long || row.detail.length <= 60) && <span className="text-t3"> · <SafeText text={isPerson ? nameOf(row.detail) : row.detail} /></span>}
         </span>
         {long && <IconButton icon={open ? "down" : "chevron"} label={open ? strings.session.less : strings.session.all} onClick={toggle} size={12} />}
         {row.what === "proposed" && row.link && <StateOf change={row.link} />}
         {row.link && <Link href={`/c/${row.link}`} className="text-link underline">{strings.session.open}</Link>}
       </div>
-      {open && long && <p className="mb-2 ml-6 max-w-[72ch] text-13 whitespace-pre-wrap text-t2"><SafeText text={row.detail} /></p>}
+      {open && row.detail.length > 60 && !isPerson && <p className="mb-2 ml-6 max-w-[72ch] text-13 whitespace-pre-wrap text-t2"><SafeText text={row.detail} /></p>}
     </div>
   );
 }

@@ -68,7 +68,7 @@ function Patch({ text }: { text: string }) {
 async function textOf(session: string, path: string): Promise<string | null> {
   try {
     const text = await (await send(`/sessions/${session}/files/${inAddress(path)}`)).text();
-    if (text.length > MAX_FILE_CHARS) throw new Error(strings.panel.tooLarge);
+    if (text.length > MAX_FILE_CHARS) throw new Error(strings.panel.noDiffOfLarge);
     return text;
   } catch (error) {
     if (error instanceof Problem && error.status === 404) return null;

@@ -14,6 +14,7 @@ import { NotFound } from "../not_found";
 import { Announcer } from "./announcer";
 import { Composer, type SessionCommand } from "./composer";
 import { ConnectionStrip } from "./connection_strip";
+import { DependencyStrip } from "./dependency_setup";
 import { Docks } from "./open_questions";
 import { Context, type Panel, type SessionContext, makeNameOf, useView } from "./session_context";
 import { Header } from "./session_header";
@@ -81,6 +82,7 @@ function Layout({ title, view, setView }: { title: string; view: string; setView
     <section aria-label={strings.session.talk} className="flex h-full min-h-0 flex-col bg-panel">
       <Header title={title} onUndo={() => setUndoing(true)} />
       <div className="min-h-0 grow"><Boundary what={strings.session.talk}><Conversation /></Boundary></div>
+      <DependencyStrip />
       <Docks />
       <Composer commands={commands} />
     </section>

@@ -17,7 +17,7 @@ function on(id, event, does) {
     try { await does(); } catch (error) { $("said").textContent = error.message; }
   });
 }
-function home() { location.replace("/start"); } // which leads on to the list, once there are sessions
+function home() { location.replace("/start?first"); } // which leads on to the list, once there are sessions
 on("login", "submit", async () => {
   const content = await call("POST", "/login/link", {link: secret});
   csrf = content.csrf;

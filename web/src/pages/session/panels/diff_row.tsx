@@ -27,7 +27,7 @@ export type Actions = {
 export function ChangeRowView({ row, actions }: { row: ChangeRow; actions: Actions }): ReactNode {
   switch (row.kind) {
     case "file": return <FileHeader row={row} actions={actions} />;
-    case "note": return <p className="meta px-3 py-1.5">{row.file.note ? strings.diff.binary : row.file.added + row.file.deleted > 0 ? strings.session.loading : strings.diff.noLines}</p>;
+    case "note": return <p className="meta px-3 py-1.5">{row.file.note ? strings.diff.binary : row.file.added + row.file.deleted > 0 ? strings.session.loading : row.file.isNew || row.file.isGone || !row.file.oldPath ? strings.diff.notShown : strings.diff.noLines}</p>;
     case "hunk": return <HunkHeader row={row} actions={actions} />;
     case "line": return <div className={`flex h-6 ${TINTS[row.line.sign]}`}><Cells line={row.line} side={sideOf(row.line)} row={row} actions={actions} /></div>;
     case "pair": return (

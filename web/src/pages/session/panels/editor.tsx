@@ -2,8 +2,7 @@
 import { EditorView } from "@codemirror/view";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
-import { inAddress } from "../../../api/http_client";
-import { clock } from "../../../number_and_time_format";
+import { bytes, clock } from "../../../number_and_time_format";
 import { Button, IconButton } from "../../../shared/form_controls";
 import { Icon } from "../../../shared/icons";
 import { ProblemLine } from "../../../shared/error_message";
@@ -15,6 +14,7 @@ import { RejectButton } from "../undo_dialog";
 import { type Following, useAgentEdits } from "./follow_agent_edits";
 import { Document } from "./open_documents";
 import { keepPlace, storedPlace, useTabs } from "./editor_tabs";
+import { type Part, addressOf } from "./unshared_files";
 
 const MAX_ROWS = 80;
 
@@ -161,22 +161,36 @@ function Body({ document: doc, line }: { document: Document; line: number }) {
     const target = view.state.doc.line(Math.min(line, view.state.doc.lines));
     view.dispatch({ selection: { anchor: target.from }, effects: EditorView.scrollIntoView(target.from, { y: "center" }) });
   }, [doc, line, ready]);
-  const url = `/api/v1/sessions/${doc.session}/files/${inAddress(doc.path)}`;
   return (
     <div className="flex min-h-0 grow flex-col">
       {doc.error !== null && <div className="p-1"><ProblemLine error={doc.error} /></div>}
-      {doc.remark && (
+      {doc.remark && (!doc.part || doc.file.problem) && (
         <div role="status" className="flex shrink-0 items-center gap-2 border-b bg-warn-tint px-3 py-1 text-12 text-warn">
           <span className="grow">{doc.readOnlyReason ? `${strings.panel.readOnly}: ` : ""}<SafeText text={doc.remark} /></span>
           {doc.file.problem && doc.status === "kept" && <Button kind="quiet" small onClick={() => doc.file.reopen()}>{strings.error.again}</Button>}
         </div>
       )}
       <AgentStrip document={doc} />
-      {doc.isPlain && <p className="meta bg-code px-3 py-1">{strings.panel.plain}</p>}
+      {doc.part && <PartBar document={doc} part={doc.part} />}
+      {doc.isPlain && !doc.part && <p className="meta bg-code px-3 py-1">{strings.panel.plain}</p>}
       {session?.state === "parked" && <p className="meta bg-code px-3 py-1">{strings.panel.parked}</p>}
-      {(doc.status === "binary" || doc.status === "large") ? (
-        <div className="grid grow place-items-center text-t2"><div className="text-center"><Icon name="file" size={24} className="mx-auto mb-2" /><p>{doc.status === "binary" ? strings.panel.binary : strings.panel.tooLarge}</p><a href={url} className="mt-2 inline-block text-link underline">{strings.panel.download}</a></div></div>
-      ) : <div ref={host} className="ring-inside min-h-0 grow overflow-hidden" />}
+      <div ref={host} className="ring-inside min-h-0 grow overflow-hidden" />
+    </div>
+  );
+}
+
+/** What is shown of a file that is too large or no text, the way to the rest, and the whole as a download. */
+function PartBar({ document: doc, part }: { document: Document; part: Part }) {
+  const isWhole = part.start === 0 && part.end >= part.size;
+  const hash = part.etag.replace(/[^0-9a-f]/g, "");
+  return (
+    <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b bg-code px-3 py-1 text-12 text-t2">
+      <span>{part.kind === "binary" ? strings.panel.binary(bytes(part.size)) : strings.panel.tooLarge(bytes(part.size))} {!isWhole && strings.panel.part(bytes(part.start), bytes(part.end))}</span>
+      {hash && <span className="text-t3" title={`SHA-256 ${hash}`}>SHA-256 <code>{hash.slice(0, 12)}</code></span>}
+      <span className="grow" />
+      {part.start > 0 && <Button kind="quiet" small onClick={() => void doc.showPage(Math.max(0, part.start - (part.end - part.start)))}>{strings.panel.earlierPart}</Button>}
+      {part.end < part.size && <Button kind="quiet" small onClick={() => void doc.showPage(part.end)}>{strings.panel.laterPart}</Button>}
+      <a href={`/api/v1${addressOf(doc.session, doc.path)}`} download={doc.path.split("/").pop() ?? ""} className="text-link underline">{strings.panel.download}</a>
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { search, searchKeymap, highlightSelectionMatches } from "@codemirror/sea
 import { Annotation, Compartment, EditorState, type TransactionSpec } from "@codemirror/state";
 import { EditorView, type ViewUpdate, drawSelection, highlightActiveLine, highlightActiveLineGutter, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import * as Y from "yjs";
-import { Problem, inAddress, send } from "../../../api/http_client";
+import { Problem } from "../../../api/http_client";
 import type { CursorFrame, DocumentChannel } from "../../../api/document_socket";
 import { nonce } from "../../../style_nonce";
 import { strings } from "../../../strings";
@@ -18,9 +18,9 @@ import { agentPreview, clearLanded, hasLanded, markLanded, setGhosts } from "./a
 import { type OtherCursor, otherCursors, setCursors } from "./other_cursors";
 import { type Change, SharedFile, type Shown } from "./shared_file";
 import { findReplacements } from "./text_difference";
+import { type Part, type WholeText, readFile, readPage } from "./unshared_files";
 
 const CURSOR_MS = 100;
-const MAX_BYTES = 10 * 1024 * 1024;
 const PLAIN_BYTES = 1024 * 1024;
 const PLAIN_LINE_CHARS = 10_000;
 const fromShared = Annotation.define<boolean>();
@@ -34,6 +34,7 @@ export class Document implements Shown {
   view: EditorView | null = null;
   readonly file: SharedFile;
   private shown: Status | null = null; // of a file that is only read
+  part: Part | null = null; // of a file that is too large or no text
   private etag = "";
   private language = new Compartment();
   private editable = new Compartment();
@@ -107,7 +108,7 @@ export class Document implements Shown {
 
   replaced(text: string): void {
     if (!this.state) {
-      this.isPlain = text.length > PLAIN_BYTES || text.split("\n").some((line) => line.length > PLAIN_LINE_CHARS);
+      this.isPlain = this.part !== null || text.length > PLAIN_BYTES || text.split("\n").some((line) => line.length > PLAIN_LINE_CHARS);
       this.state = this.makeState(text);
       if (!this.isPlain) void languageOf(this.path).then((language) => this.apply({ effects: this.language.reconfigure(language) }));
     } else this.apply({ changes: findReplacements(this.text, text), annotations: fromShared.of(true) });
@@ -274,43 +275,37 @@ export class Document implements Shown {
   private async read(): Promise<void> {
     this.shown ??= "loading";
     try {
-      const found = await this.fetchText();
-      if (found === null) return;
-      this.shown = "clean";
-      this.replaced(found);
+      this.take(await readFile(this.session, this.path));
     } catch (error) {
       this.shown = "failed";
       this.fail(error);
     }
   }
 
-  private async fetchText(): Promise<string | null> {
-    const response = await send(`/sessions/${this.session}/files/${inAddress(this.path)}`);
-    this.etag = response.headers.get("ETag") ?? "";
-    const isLarge = Number(response.headers.get("Content-Length")) > MAX_BYTES;
-    const bytes = isLarge ? new Uint8Array() : new Uint8Array(await response.arrayBuffer());
-    try {
-      if (bytes.subarray(0, 8000).includes(0)) throw new TypeError();
-      const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-      if (!isLarge) return text;
-      await response.body?.cancel();
-    } catch {
-      this.shown = "binary";
-      this.notify();
-      return null;
-    }
-    this.shown = "large";
+  private take(found: WholeText | Part): void {
+    this.etag = found.etag;
+    this.part = found.kind === "text" ? null : found;
+    this.shown = found.kind === "text" ? "clean" : found.kind;
+    this.replaced(found.text);
     this.notify();
-    return null;
+  }
+
+  /** Show another page of a file that is too large to be read whole. */
+  async showPage(start: number): Promise<void> {
+    try {
+      this.take(await readPage(this.session, this.path, start));
+      this.view?.dispatch({ effects: EditorView.scrollIntoView(0) });
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   /** The log says that the file has changed. A shared document knows already. */
   async renew(): Promise<void> {
-    if (this.shown !== "clean") return;
-    const before = this.etag;
+    if (this.shown !== "clean" && !this.part) return;
     try {
-      const found = await this.fetchText();
-      if (found !== null && this.etag !== before) this.replaced(found);
+      const found = this.part ? await readPage(this.session, this.path, this.part.start) : await readFile(this.session, this.path);
+      if (found.etag !== this.etag) this.take(found);
     } catch (error) {
       if (error instanceof Problem && error.status === 404) this.fail(error);
     }

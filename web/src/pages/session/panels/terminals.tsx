@@ -8,7 +8,8 @@ import { SearchAddon } from "@xterm/addon-search";
 import { type Schemas, get, post, send } from "../../../api/http_client";
 import { copyText } from "../../../clipboard";
 import { bytes } from "../../../number_and_time_format";
-import { Button, Field, IconButton } from "../../../shared/form_controls";
+import { openPalette } from "../../../shared/command_palette";
+import { Button, Field, IconButton, Keys } from "../../../shared/form_controls";
 import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
 import { openLink, terminalTheme } from "../../../shared/terminal_theme";
@@ -124,6 +125,8 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
         {Boolean(status?.missedBytes) && <span>{strings.panel.missed(bytes(status?.missedBytes ?? 0))}</span>}
         {status?.refused && <span className="text-bad"><SafeText text={status.refused} /></span>}
         <span className="grow" />
+        <span title={strings.panel.leaveDetail} className="max-md:hidden"><Keys keys="F6" /> {strings.panel.leaveTerminal}</span>
+        <IconButton icon="list" size={12} label={strings.nav.palette} onClick={openPalette} />
         {tools && <IconButton icon="search" size={12} label={strings.terminal.find} onClick={() => setFinding(true)} />}
         {canWrite && connection && writer?.mode === "one" && !writer.you && <Button small onClick={connection.takeOver}>{strings.panel.takeOver}</Button>}
         {canWrite && connection && writer?.mode === "one" && writer.you && <Button small kind="quiet" onClick={connection.share}>{strings.panel.share}</Button>}

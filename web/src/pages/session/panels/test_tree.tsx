@@ -4,6 +4,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState } from "react";
 import { type Schemas, get, post } from "../../../api/http_client";
+import { useTestSuites } from "../../../api/queries";
 import { ago, seconds } from "../../../number_and_time_format";
 import { Button, IconButton } from "../../../shared/form_controls";
 import { Icon } from "../../../shared/icons";
@@ -13,24 +14,12 @@ import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import { useSessionContext, useView } from "../session_context";
 import { areTestsStale } from "../test_result_freshness";
+import { type Result, readResults, runsToMerge } from "./merged_test_results";
 import { testsSummary } from "../tool_row";
 
-type Case = Schemas["Case"];
-type Node = { key: string } & ({ kind: "file"; file: string; tests: Case[]; open: boolean } | { kind: "test"; test: Case });
+type Node = { key: string } & ({ kind: "file"; file: string; tests: Result[]; open: boolean } | { kind: "test"; test: Result });
 const ORDER = { failed: 0, skipped: 1, passed: 2 };
 const MARK = { failed: ["cross", "text-bad"], passed: ["check", "text-ok"], skipped: ["more", "text-t3"] } as const;
-const PAGE = 200;
-const MAX_CASES = 5000;
-
-async function allCases(id: string, run: string): Promise<Case[]> {
-  const cases: Case[] = [];
-  for (let cursor: string | null = ""; cursor !== null && cases.length < MAX_CASES; ) {
-    const page: Schemas["CasePage"] = await get(`/sessions/${id}/tests/${run}/cases?limit=${PAGE}&cursor=${encodeURIComponent(cursor)}`);
-    cases.push(...page.items);
-    cursor = page.next ?? null;
-  }
-  return cases;
-}
 
 export function TestsPanel() {
   const { id, canWrite } = useSessionContext();
@@ -43,8 +32,10 @@ export function TestsPanel() {
   const isStale = areTestsStale(view);
   const runs = useQuery({ queryKey: ["tests", id, current?.testRun, current?.running], queryFn: async () => (await get<Schemas["TestRunPage"]>(`/sessions/${id}/tests?limit=10`)).items, placeholderData: (before) => before });
   const newest = runs.data?.find((each) => each.state !== "running");
-  const cases = useQuery({ queryKey: ["test-cases", id, newest?.id], enabled: Boolean(newest), queryFn: () => allCases(id, newest?.id ?? ""), placeholderData: (before) => before });
+  const merged = runsToMerge(runs.data ?? []);
+  const cases = useQuery({ queryKey: ["test-cases", id, merged.map((each) => each.id).join()], enabled: merged.length > 0, queryFn: () => readResults(id, merged), placeholderData: (before) => before });
   const nodes = useMemo(() => nodesOf(cases.data ?? [], folds), [cases.data, folds]);
+  const older = cases.data?.filter((each) => each.isOlder).length ?? 0;
   const run = (body: Partial<Schemas["TestsIn"]>) => {
     setError(null);
     post(`/sessions/${id}/tests`, { wait_s: 0, ...body }).then(() => queries.invalidateQueries({ queryKey: ["tests", id] }), setError);
@@ -57,6 +48,7 @@ export function TestsPanel() {
         {current?.running && <><span className="dot-running size-1.5 rounded-full bg-info" /><span className="min-w-0 truncate font-mono text-t3"><SafeText text={current.lastLine || current.command} /></span></>}
         {current?.running && canWrite && <Button small kind="quiet" onClick={() => void post(`/sessions/${id}/tests/${current.testRun}/cancel`).catch(setError)}>{strings.panel.cancelTests}</Button>}
         {current && !current.running && <span className={isStale ? "text-t3" : current.ok ? "text-ok" : "text-bad"}>{testsSummary(current)}</span>}
+        {current && !current.running && older > 0 && <span className="text-t3">{strings.tests.partial(cases.data?.length ?? 0, older)}</span>}
         {isStale && <span className="text-warn"><SafeText text={strings.tests.stale(view.lastChange?.path ?? "")} /></span>}
         <span className="grow" />
         {newest && <History runs={runs.data ?? []} />}
@@ -64,7 +56,7 @@ export function TestsPanel() {
       </div>
       {error !== null && <div className="p-2"><ProblemLine error={error} /></div>}
       {runs.isSuccess && runs.data.length === 0 && !current?.running && (
-        <div className="p-4 text-center text-t2"><p>{strings.panel.noTests}</p>{canWrite && <Button className="mt-3" icon="play" onClick={() => run({})}>{strings.panel.runAll}</Button>}</div>
+        <NoRuns run={() => run({})} />
       )}
       {newest?.reason && <p className="px-3 py-1 whitespace-pre-wrap text-bad"><SafeText text={newest.reason} /></p>}
       <Tree nodes={nodes} isStale={isStale} run={run} toggle={(file, open) => setFolds(new Map(folds).set(file, !open))} />
@@ -72,9 +64,30 @@ export function TestsPanel() {
   );
 }
 
+/** Before the first run: which tests there are, and the command that would run them. */
+function NoRuns({ run }: { run: () => void }) {
+  const { id, canWrite } = useSessionContext();
+  const suites = useTestSuites(id, true);
+  if (!suites.isSuccess && !suites.isError) return null;
+  const found = suites.data ?? [];
+  return (
+    <div className="p-4 text-center text-t2">
+      <p>{found.length || suites.isError ? strings.panel.noTests : strings.panel.noTestsFound}</p>
+      {found.length > 0 && (
+        <ul className="mx-auto mt-1 w-fit max-w-full text-left text-12">
+          {found.map((each) => <li key={each.command}><span className="font-semibold text-t1"><SafeText text={each.name} /></span> {strings.tests.foundIn(each.directory)}: <code className="break-words"><SafeText text={each.command} /></code></li>)}
+        </ul>
+      )}
+      {suites.isError && <div className="mx-auto mt-2 w-fit"><ProblemLine error={suites.error} retry={() => void suites.refetch()} /></div>}
+      {canWrite && (found.length > 0 || suites.isError) && <Button className="mt-3" icon="play" onClick={run}>{strings.panel.runAll}</Button>}
+      {found.length === 0 && suites.isSuccess && <p className="meta mt-2">{strings.panel.noTestsDetail}</p>}
+    </div>
+  );
+}
+
 /** Files with failing tests first, each open if one fails or there are few. */
-function nodesOf(cases: readonly Case[], folds: ReadonlyMap<string, boolean>): Node[] {
-  const groups = new Map<string, Case[]>();
+function nodesOf(cases: readonly Result[], folds: ReadonlyMap<string, boolean>): Node[] {
+  const groups = new Map<string, Result[]>();
   for (const each of cases.toSorted((a, b) => ORDER[a.outcome] - ORDER[b.outcome])) {
     const file = each.file || each.suite;
     const list = groups.get(file);
@@ -84,7 +97,7 @@ function nodesOf(cases: readonly Case[], folds: ReadonlyMap<string, boolean>): N
   return [...groups].flatMap(([file, tests]): Node[] => {
     const open = folds.get(file) ?? (tests[0]?.outcome === "failed" || cases.length <= 50);
     const head: Node = { kind: "file", key: `file:${file}`, file, tests, open };
-    return open ? [head, ...tests.map((test): Node => ({ kind: "test", key: `test:${test.number}`, test }))] : [head];
+    return open ? [head, ...tests.map((test): Node => ({ kind: "test", key: `test:${test.key}`, test }))] : [head];
   });
 }
 
@@ -100,7 +113,7 @@ function Tree({ nodes, isStale, run, toggle }: TreeProps) {
           const node = nodes[item.index];
           return node && (
             <div key={item.key} data-index={item.index} ref={virtual.measureElement} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${item.start}px)` }}>
-              {node.kind === "file" ? <FileRow node={node} run={() => run({ files: [node.file] })} toggle={() => toggle(node.file, node.open)} /> : <CaseRow test={node.test} isStale={isStale} run={() => run({ tests: [node.test.name] })} />}
+              {node.kind === "file" ? <FileRow node={node} run={() => run({ files: [node.file] })} toggle={() => toggle(node.file, node.open)} /> : <CaseRow test={node.test} isStale={isStale || node.test.isOlder} run={() => run({ tests: [node.test.name] })} />}
             </div>
           );
         })}
@@ -138,7 +151,7 @@ function Tick({ outcome, title }: { outcome: "failed" | "passed" | "skipped"; ti
   return <li title={title} className={tone}><Icon name={icon} size={10} /><span className="sr-only">{title}</span></li>;
 }
 
-function CaseRow({ test, isStale, run }: { test: Case; isStale: boolean; run: () => void }) {
+function CaseRow({ test, isStale, run }: { test: Result; isStale: boolean; run: () => void }) {
   const { openFile, canWrite } = useSessionContext();
   const [open, setOpen] = useState(false);
   const [icon, tone] = MARK[test.outcome];
@@ -149,6 +162,7 @@ function CaseRow({ test, isStale, run }: { test: Case; isStale: boolean; run: ()
         <Icon name={icon} size={12} className={isStale ? "text-t3" : tone} />
         <button type="button" title={place ? strings.tests.open(place) : test.name} onClick={() => test.file && openFile(test.file, test.line || 1)} className="min-w-0 truncate rounded-row text-left hover:underline"><SafeText text={test.name.split(".").slice(-1)[0] ?? test.name} /></button>
         <span className="sr-only">{test.outcome}</span>
+        {test.isOlder && <span className="shrink-0 text-11 text-t3">{strings.tests.older}</span>}
         <span className="grow" />
         <span className="flex opacity-0 group-focus-within:opacity-100 group-hover:opacity-100">
           <IconButton icon="log" size={12} label={`${strings.tests.history}: ${test.name}`} aria-expanded={open} onClick={() => setOpen(!open)} />
@@ -167,7 +181,7 @@ function CaseRow({ test, isStale, run }: { test: Case; isStale: boolean; run: ()
   );
 }
 
-function CaseHistory({ test }: { test: Case }) {
+function CaseHistory({ test }: { test: Result }) {
   const { id } = useSessionContext();
   const past = useQuery({ queryKey: ["test-history", id, test.suite, test.name, test.number], queryFn: async () => (await get<Schemas["History"]>(`/sessions/${id}/tests/history?name=${encodeURIComponent(test.name)}&suite=${encodeURIComponent(test.suite)}&limit=10`)).items });
   return (
