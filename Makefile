@@ -61,7 +61,7 @@ soak: controls ## Run the long tests, and the controls of the attacks
 
 repeat: WORKERS := 2
 repeat: $(TESTS_STAMP) ## Run the tests of TESTS (their ids) COUNT times, 50 unless said otherwise
-	@$(BIN)/python -m pytest -p tests.repeated --repeat $(COUNT) -n $(WORKERS) -m '' -p no:cacheprovider $(or $(TESTS),$(error TESTS is empty: name the tests to repeat))
+	@$(BIN)/python -m pytest -p tests.repeat_plugin --repeat $(COUNT) -n $(WORKERS) -m '' -p no:cacheprovider $(or $(TESTS),$(error TESTS is empty: name the tests to repeat))
 
 unit: $(DEV_STAMP)
 	@$(BIN)/python -m scripts.run_tests check --workers 2

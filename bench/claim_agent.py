@@ -16,8 +16,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from bench.agents import a_place, bash, provider
-from bench.row import Row
+from bench.provider_and_installation import a_place, bash, provider
+from bench.result_row import Row
 
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.builtin import TOOLS
@@ -27,7 +27,7 @@ from hutch.domain.run_limits import DEFAULT_LIMITS
 from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
 from tests.agent.run_setups import SetupOptions, entries, open_setup
-from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect
+from tests.llm.provider_formats import ANTHROPIC, CHAT, RESPONSES, Dialect
 
 FILES = {f"d{number % 20}/f{number}.py": b"x = 1\n" * 50 for number in range(200)}
 LIMITS = replace(DEFAULT_LIMITS, turns=None)

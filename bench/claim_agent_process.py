@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.agents import TIMEOUT_S, Office, a_place, bash, ended, provider
-from bench.row import Row
+from bench.provider_and_installation import TIMEOUT_S, Office, a_place, bash, ended, provider
+from bench.result_row import Row
 
-from tests.llm.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from tests.llm.provider_formats import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
 
 ROUNDS = 7
 DELTAS = 4_000

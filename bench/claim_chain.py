@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from bench.row import Row
+from bench.result_row import Row
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.events import MessageSent, to_json

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
-from bench.agents import a_place
-from bench.row import Row, percentile
+from bench.provider_and_installation import a_place
+from bench.result_row import Row, percentile
 from bench.server_interpreter import configured_as_server
 
 from hutch.agent.run_setup import RunSetup
@@ -29,7 +29,7 @@ from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.sessions.snapshot_schedule import SnapshotSchedule
 from tests.agent.run_setups import SetupOptions, open_setup
-from tests.sessions.hosting import owner, repository, serving, state
+from tests.sessions.session_server import owner, repository, serving, state
 
 FILES = {f"d{number % 20}/f{number}.py": b"x = 1\n" * 50 for number in range(1000)}
 BURST = 20_000

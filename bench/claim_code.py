@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from bench.row import Row
+from bench.result_row import Row
 
 ROUNDS, CONCURRENT_REQUESTS = 15, 20
 HUTCH = Path(sys.executable).with_name("hutch")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.claim_prepare import GIT, make_repository
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.environment.layers.layer_store import Layer
 from hutch.environment.plan_from_settings_or_detection import EnvironmentSettings

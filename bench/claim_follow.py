@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 
-from bench.row import Row, percentile
+from bench.result_row import Row, percentile
 
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id

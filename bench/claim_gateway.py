@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from bench.row import Row, percentile
+from bench.result_row import Row, percentile
 
 SESSIONS, BUSY, FOLLOWERS = 200, 50, 400
 LOAD_S = float(os.environ.get("HUTCH_BENCH_LOAD_S", "60"))

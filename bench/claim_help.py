@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.agents import Office, a_place
-from bench.row import Row
+from bench.provider_and_installation import Office, a_place
+from bench.result_row import Row
 
 from hutch.settings.installation_paths import Paths
 from hutch.system.running_server_announcement_and_discovery import announced

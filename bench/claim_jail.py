@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.jail.jail_startup import Jailed, open_jail, start_jail
 from hutch.jail.launch import seccomp

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.agents import Office, a_place
-from bench.row import Row
+from bench.provider_and_installation import Office, a_place
+from bench.result_row import Row
 
 RUNS = 7
 MAX_MS = 600

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import aclosing
 
-from bench.row import Row, percentile
+from bench.result_row import Row, percentile
 
 from hutch.llm.interface import Model
-from tests.llm.dialects import DIALECTS, GO, Dialect, pieces
-from tests.llm.wire import Act, playing
+from tests.llm.provider_formats import DIALECTS, GO, Dialect, pieces
+from tests.llm.provider_server import Act, playing
 
 RUNS = 30
 CHUNKS = 2000

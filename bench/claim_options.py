@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 
-from bench.agents import a_place
-from bench.row import Row
+from bench.provider_and_installation import a_place
+from bench.result_row import Row
 
 from hutch.domain.events import (
     CommandStarted,
@@ -25,7 +25,7 @@ from hutch.domain.session import NewSession
 from hutch.flows import session_option_changes, sessions
 from hutch.flows.session_option_changes import SessionChange
 from hutch.sessions.session_host import LocalHost
-from tests.sessions.hosting import call, cassette, owner, repository, serving
+from tests.sessions.session_server import call, cassette, owner, repository, serving
 
 TURNS = 24  # of the run; every second one has another persona
 PERSONAS = ("copilot", "engineer")

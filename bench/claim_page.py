@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import open_jail

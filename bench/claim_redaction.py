@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.domain.credential_patterns import SHAPES
 from hutch.domain.redaction import Redactor

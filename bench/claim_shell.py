@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.jail import open_shell
 from hutch.jail.shell.shell import Shell

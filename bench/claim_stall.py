@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.claim_prepare import GIT
-from bench.row import Row
+from bench.result_row import Row
 from bench.server_interpreter import configured_as_server
 
 from hutch.workspace.lifecycle.in_place_workspace import open_in_place

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.jail import open_shell
 

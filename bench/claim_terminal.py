@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.shared_terminal import Terminal, open_terminal

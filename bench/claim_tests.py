@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.agent.repository_testing.session_test_runs import RequestedTests, SessionTests
 from hutch.agent.repository_testing.test_results import Report

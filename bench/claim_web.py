@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from bench.row import Row
+from bench.result_row import Row
 from playwright.async_api import CDPSession, Page, async_playwright
 
 CHROMIUM = "/usr/bin/chromium"

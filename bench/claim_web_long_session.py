@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.long_session import LAST_LINE, lengthen
-from bench.row import Row
+from bench.result_row import Row
 from bench.web_server import Server, browser, load, server
 from playwright.async_api import BrowserContext, CDPSession, Page
 

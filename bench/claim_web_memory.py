@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.long_session import lengthen
-from bench.row import Row
+from bench.result_row import Row
 from bench.web_server import Server, browser, load, server
 
 MINUTES = float(os.environ.get("HUTCH_BENCH_MINUTES", "2"))

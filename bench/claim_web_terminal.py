@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.result_row import Row
 from bench.web_server import Server, browser, load, server
 from playwright.async_api import Page
 

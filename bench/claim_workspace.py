@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from bench.claim_prepare import GIT, make_repository
-from bench.row import Row
+from bench.result_row import Row
 
 from hutch.edit.atomic_apply import edit_file
 from hutch.jail.jail_startup import open_jail

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scripts.affected import UnknownChange, affected, changed_files
-from scripts.controls import ATTACKS, digest, record
+from scripts.affected_tests import UnknownChange, affected, changed_files
+from scripts.attack_controls import ATTACKS, digest, record
 
 ROOT = Path(__file__).resolve().parents[1]
 PURE = "tests/pure.txt"
@@ -81,7 +81,7 @@ class Stage:
 
     def _pytest(self, results: Path) -> int:
         shown = os.dup(1)
-        words = ["-p", "tests.progress", "--progress-to", str(shown), "--results", str(results)]
+        words = ["-p", "tests.progress_plugin", "--progress-to", str(shown), "--results", str(results)]
         words += ["--no-header", "-m", self.marks]
         if self.workers:
             compile_tests(self.paths)
@@ -166,7 +166,7 @@ def stages(tier: str, paths: list[str], workers: int, command: str) -> list[Stag
         first.problem = "; ".join(filter(None, (first.problem, beside.wait())))
     done = [first]
     if tier == "soak" and not first.stopped:
-        os.environ["HUTCH_TEST_EXAMPLES"] = "all"  # read by tests/examples.py
+        os.environ["HUTCH_TEST_EXAMPLES"] = "all"  # read by tests/hypothesis_examples.py
         properties = Stage("properties", f"{usual} and hypothesis", paths)
         print(f"--- {properties.name}", flush=True)
         properties.run()

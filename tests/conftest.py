@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 
 from hutch.domain.events import EVENT_TYPES
 from hutch.store.event_log import SqlLog, open_log
-from tests.examples import examples
-from tests.schema import place_database
+from tests.hypothesis_examples import examples
+from tests.new_database import place_database
 
 # How long an example takes says something about the machine, not about Hutch.
 settings.register_profile(
@@ -66,7 +66,7 @@ def pytest_collection_finish() -> None:
 PURE = frozenset((Path(__file__).parent / "pure.txt").read_text().split())
 NOT_PURE = {
     *("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.system"),
-    *("socket.bind", "socket.connect", "tests.forked"),
+    *("socket.bind", "socket.connect", "tests.forked_command"),
 }
 _started: list[str] = []
 

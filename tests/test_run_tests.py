@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forked import ROOT
+from tests.forked_command import ROOT
 
 SETTINGS = """
 [tool.pytest.ini_options]
@@ -49,7 +49,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     for place in ("tests/attacks", "tests/house", "src/hutch/jail"):
         (tmp_path / place).mkdir(parents=True)
-    shutil.copy(ROOT / "tests/progress.py", tmp_path / "tests")
+    shutil.copy(ROOT / "tests/progress_plugin.py", tmp_path / "tests")
     (tmp_path / "tests/pure.txt").write_text("tests/test_some.py\n")
     (tmp_path / "tests/test_some.py").write_text(TESTS)
     yield tmp_path
@@ -225,7 +225,7 @@ def test_soak_runs_the_long_tests_and_properties_with_all_examples(project: Path
 
 
 def test_a_module_of_the_pure_ones_that_starts_a_process_fails(project: Path) -> None:
-    for name in ("conftest.py", "examples.py", "outside.txt", "schema.py"):
+    for name in ("conftest.py", "hypothesis_examples.py", "outside.txt", "new_database.py"):
         shutil.copy(ROOT / "tests" / name, project / "tests")
     starts = "import subprocess\n\n\ndef test_starts(): subprocess.run(['true'])\n"
     add(project, starts)
@@ -251,7 +251,8 @@ def test_controls_write_down_what_they_were_run_on(project: Path) -> None:
     path.write_text(attack.format(True))
     assert ran(project, "controls")[0] == 0
     check = (
-        "import sys; from pathlib import Path; from scripts.controls import is_fresh; print(is_fresh(Path()))"
+        "import sys; from pathlib import Path; from scripts.attack_controls import is_fresh; "
+        "print(is_fresh(Path()))"
     )
     for change, fresh in (("", b"True\n"), ("# changed\n", b"False\n")):
         with path.open("a") as file:

@@ -19,7 +19,7 @@ from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request, Usage
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 from tests.deadline import DEADLINE_S
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.sampled_from(["c1", "c2", "c3"])

@@ -7,6 +7,7 @@ import pytest
 
 from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
 from hutch.jail.policy import AGENT
+from hutch.settings import schema
 from tests.agent.run_setups import open_tool_env
 from tests.ordinary import packages
 
@@ -49,7 +50,8 @@ SUM = "package add\n\nfunc Add(a, b int) int { return a + b }\n"
 @pytest.mark.long
 async def test_go_tests_run_whole_and_single_and_name_what_failed(tmp_path: Path) -> None:
     # The first run compiles Go's library for longer than this, and prints nothing.
-    async with open_tool_env(tmp_path, FILES, policy=WITH_GO, suite_options=SuiteOptions(silence_s=3)) as env:
+    options = SuiteOptions(silence_s=3, memory_bytes=schema.Tests().memory_bytes)
+    async with open_tool_env(tmp_path, FILES, policy=WITH_GO, suite_options=options) as env:
         whole = await env.use("run_tests")
         single = await env.use("run_tests", tests=["example.com/calc/add.TestZero"])
         await env.use("write_file", path="add/add.go", content=SUM)

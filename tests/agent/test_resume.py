@@ -15,7 +15,7 @@ from hutch.flows.run_execution.agent_work_and_tests import resume_run
 from tests.agent.run_setups import entries, open_setup
 from tests.agent.self_killing_run import REQUESTS, SESSION, TURNS
 from tests.deadline import DEADLINE_S
-from tests.forked import PLAIN, run
+from tests.forked_command import PLAIN, run
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.exit_codes import error_json
 from hutch.cli.server_address_and_token import (
-    NONE_HERE,
+    NO_SERVER,
     Address,
     find_address,
     parse_url,
@@ -153,7 +153,7 @@ def test_without_a_server_the_message_says_how_to_start_one(
     monkeypatch.delenv("HUTCH_SERVER", raising=False)
     with pytest.raises(Unavailable) as raised:
         find_address(Paths.of({"HUTCH_HOME": str(tmp_path)}))
-    assert str(raised.value) == NONE_HERE
+    assert str(raised.value) == NO_SERVER
 
 
 def test_only_its_owner_can_read_a_stored_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exit_codes
-from tests.cli.running import call
-from tests.cli.visiting import ServerHome, new_server_home, running_server
+from tests.cli.attached_users import ServerHome, new_server_home, running_server
+from tests.cli.project_with_failing_test import call
 
 PAIR = "pair"  # a persona that asks before every command
 

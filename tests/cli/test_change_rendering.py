@@ -2,19 +2,16 @@
 
 import os
 import pty
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from tests.cli.running import FIX, Project, call
+from tests.cli.project_with_failing_test import FIX, Project, call, temporary_project
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import git
-from tests.forked import HUTCH, Forked, run
+from tests.forked_command import HUTCH, Forked, run
 
 TITLE = "\x1b]0;owned\x07"  # would name the window
 TURNED = "\u202e"  # would turn round what follows
@@ -25,19 +22,16 @@ PAGE = f"# {EVIL}\r\n\tlast ".encode() + b"\xff\n"
 
 @pytest.fixture
 def project() -> Iterator[Project]:
-    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
-    directory.chmod(0o755)
-    made = Project(directory)
-    octal = "".join(f"\\{byte:03o}" for byte in PAGE)
-    replies = (
-        {"calls": [call("bash", command=f"printf '{octal}' > page.md")]},
-        {"calls": [call("edit_file", **FIX)]},
-        {"calls": [call("finish", title="A page", summary="It is there.")]},
-    )
-    ran = made.run(replies=replies)
-    assert ran.returncode == 0, ran.stderr
-    yield made
-    shutil.rmtree(directory)
+    with temporary_project() as made:
+        octal = "".join(f"\\{byte:03o}" for byte in PAGE)
+        replies = (
+            {"calls": [call("bash", command=f"printf '{octal}' > page.md")]},
+            {"calls": [call("edit_file", **FIX)]},
+            {"calls": [call("finish", title="A page", summary="It is there.")]},
+        )
+        ran = made.run(replies=replies)
+        assert ran.returncode == 0, ran.stderr
+        yield made
 
 
 def on_a_terminal(project: Project, *words: str) -> str:

@@ -3,20 +3,18 @@
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.running import BREAKS, FILES, FIXES, Project, lines
-from tests.cli.visiting import running_server
+from tests.cli.attached_users import running_server
+from tests.cli.project_with_failing_test import BREAKS, FILES, FIXES, Project, lines, temporary_project
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, make_repository
-from tests.forked import HUTCH, run
+from tests.forked_command import HUTCH, run
 from tests.restored_directories import Saved, saved
 
 
@@ -28,10 +26,8 @@ def project() -> Iterator[Project]:
 
 @contextmanager
 def new_project() -> Iterator[Project]:
-    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
-    directory.chmod(0o755)
-    yield Project(directory)
-    shutil.rmtree(directory)
+    with temporary_project() as made:
+        yield made
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 
 from hutch.cli import exit_codes
 from tests.forge.github_server import HOST
-from tests.forked import HUTCH, run
-from tests.stories.github import FINISH, FIX, TOKEN, Story, story
+from tests.forked_command import HUTCH, run
+from tests.stories.github_story import FINISH, FIX, TOKEN, Story, story
 
 
 @pytest.fixture

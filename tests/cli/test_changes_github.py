@@ -13,9 +13,9 @@ from tests.deadline import DEADLINE_S
 from tests.forge.github_server import HOST
 from tests.forge.github_state import Repository
 from tests.forge.repositories import commit, git
-from tests.forked import HUTCH, run
-from tests.sessions.hosting import call
-from tests.stories.github import FINISH, FIX, TOKEN, Story, story
+from tests.forked_command import HUTCH, run
+from tests.sessions.session_server import call
+from tests.stories.github_story import FINISH, FIX, TOKEN, Story, story
 
 EVE = "tok_eve_0123456789"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli.closed_terminal_detection import HUNG_UP, is_gone
-from tests.cli.upping import HUTCH, TIMEOUT_S
-from tests.cli.visiting import ServerHome, running_server
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.hutch_up_process import HUTCH, TIMEOUT_S
 
 IGNORING_HANGUP = ("env", "--ignore-signal=HUP", "setsid", "-c")  # on a controlling terminal
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hutch.cli import exit_codes
-from tests.cli.running import FIX, Project, call
+from tests.cli.project_with_failing_test import FIX, Project, call
 from tests.forge.repositories import git
 
 VALUE = "Zq7-KvRwtHnmxuE+93kxl/Pmw0T"

@@ -17,7 +17,7 @@ from hutch.domain.errors import NotFound
 from hutch.jail.machine_checks import Check
 from hutch.store.doctor_and_completion_queries import newest_event_ms
 from tests.forge.repositories import make_repository
-from tests.forked import HUTCH, run
+from tests.forked_command import HUTCH, run
 
 NOVEMBER_2026_S = 1_794_000_000.0
 NOBODY = 65534

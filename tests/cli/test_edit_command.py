@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exit_codes
-from tests.cli.running import Project, call
-from tests.cli.visiting import ServerHome, Visitor, running_server
+from tests.cli.attached_users import ServerHome, Visitor, running_server
+from tests.cli.project_with_failing_test import Project, call
 from tests.deadline import DEADLINE_S
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 11))

@@ -14,11 +14,11 @@ from hutch.agent.repository_testing.test_results import NO_PYTEST
 from hutch.cli import exit_codes
 from hutch.cli.render.dependency_notes import environment_note
 from hutch.cli.render.transcript import _tests
-from tests.cli.running import Project, call
+from tests.cli.project_with_failing_test import Project, call
 from tests.deadline import DEADLINE_S
 from tests.environment.layers.registries import add_wheel, serving
 from tests.forge.repositories import commit, git
-from tests.forked import HUTCH
+from tests.forked_command import HUTCH
 
 SETTINGS = """[tests]
 command = "python3 -S -m unittest -q"

@@ -22,7 +22,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.event_log import open_log
 from tests.deadline import DEADLINE_S
-from tests.forked import HUTCH, Forked, run
+from tests.forked_command import HUTCH, Forked, run
 from tests.store.direct_sql import sql
 
 

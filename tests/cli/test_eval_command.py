@@ -11,7 +11,7 @@ from typing import Any
 from hutch.cli import exit_codes
 from tests.agent.run_setups import BROKEN, FIX, call, replies
 from tests.deadline import DEADLINE_S
-from tests.forked import HUTCH, run
+from tests.forked_command import HUTCH, run
 
 WRONG, TEST = (BROKEN[name].decode() for name in ("adding.py", "test_adding.py"))
 MENDS = {

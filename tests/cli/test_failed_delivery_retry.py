@@ -7,8 +7,8 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.render.delivery_result import NOTHING, delivery_lines
-from tests.cli.running import BREAKS, FILES, FIXES, call
-from tests.cli.visiting import ServerHome, running_server
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.project_with_failing_test import BREAKS, FILES, FIXES, call
 from tests.forge.repositories import git, make_repository
 
 

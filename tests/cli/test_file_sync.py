@@ -18,7 +18,7 @@ from hutch.cli.session_event_stream import Update
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.forge.host_git import Git
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import Api, serving
+from tests.gateway.api_server import Api, serving
 
 pytestmark = pytest.mark.anyio
 LINES = [f"line {number}\n".encode() for number in range(20)]

@@ -8,8 +8,8 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.commands.files import format_time
-from tests.cli.running import call
-from tests.cli.visiting import ServerHome, running_server
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.project_with_failing_test import call
 
 BYTES = bytes(range(256)) * 5000
 

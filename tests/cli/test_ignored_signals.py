@@ -15,10 +15,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cli.running import FIXES, Project, call
-from tests.cli.upping import HUTCH, TIMEOUT_S, Home
-from tests.forked import Forked
-from tests.gateway.serving import eventually
+from tests.cli.hutch_up_process import HUTCH, TIMEOUT_S, Home
+from tests.cli.project_with_failing_test import FIXES, Project, call
+from tests.forked_command import Forked
+from tests.gateway.mcp_server import eventually
 
 HANGUP_AND_KEYS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 

@@ -9,9 +9,9 @@ import pytest
 from hutch.cli import exit_codes
 from hutch.cli.command_table import COMMANDS
 from hutch.cli.local_only_notice import FOLLOWING, LOCAL, WITHOUT_DATA
-from tests.cli.upping import TIMEOUT_S
-from tests.cli.visiting import ServerHome, new_server_home, running_server
-from tests.forked import HUTCH, run
+from tests.cli.attached_users import ServerHome, new_server_home, running_server
+from tests.cli.hutch_up_process import TIMEOUT_S
+from tests.forked_command import HUTCH, run
 
 PASSWORD = "correct horse battery staple 9"
 

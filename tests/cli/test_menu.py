@@ -13,9 +13,9 @@ from hutch.cli.screens.dialogs import Confirm, NewSession, PatchScreen
 from hutch.cli.screens.session_list import ListScreen
 from hutch.cli.screens.session_menu import ENTRIES, GENERAL, Menu, MenuScreen, entries_for
 from hutch.cli.screens.session_screen import SessionScreen
-from tests.cli.running import FILES, FIXES, call
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.project_with_failing_test import FILES, FIXES, call
 from tests.cli.test_screen import SIZE, choose, driven, see, shown, until
-from tests.cli.visiting import ServerHome, running_server
 from tests.forge.repositories import git, make_repository
 
 

@@ -1,15 +1,12 @@
 """`.hutch/config.toml` of a repository counts in every command that works on it."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.cli.running import FIXES, Project, call, lines
-from tests.cli.upping import Home
+from tests.cli.hutch_up_process import Home
+from tests.cli.project_with_failing_test import FIXES, Project, call, lines, temporary_project
 from tests.forge.repositories import commit
 
 MARK = "the-tests-of-the-repository"
@@ -33,12 +30,9 @@ LOOKS = (
 
 @pytest.fixture
 def project() -> Iterator[Project]:
-    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
-    directory.chmod(0o755)
-    made = Project(directory)
-    commit(made.work, {".hutch/config.toml": CONFIG})
-    yield made
-    shutil.rmtree(directory)
+    with temporary_project() as made:
+        commit(made.work, {".hutch/config.toml": CONFIG})
+        yield made
 
 
 def check_counted(output: str) -> None:

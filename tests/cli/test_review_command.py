@@ -1,8 +1,6 @@
 """`hutch review`: an agent reviews a change without a server, and the exit code gives the verdict."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 
 from hutch.llm.scripted import OFFLINE
-from tests.cli.running import FIXES, Project, call, lines
+from tests.cli.project_with_failing_test import FIXES, Project, call, lines, temporary_project
 from tests.forge.github_server import HOST, github
 from tests.forge.github_state import Repository
 from tests.forge.repositories import commit, git, make_repository
@@ -29,12 +27,9 @@ FINE = (
 
 @pytest.fixture
 def project() -> Iterator[Project]:
-    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
-    directory.chmod(0o755)
-    made = Project(directory)
-    assert made.run("--json", replies=FIXES).returncode == 0
-    yield made
-    shutil.rmtree(directory)
+    with temporary_project() as made:
+        assert made.run("--json", replies=FIXES).returncode == 0
+        yield made
 
 
 def test_blockers_set_the_exit_code_and_comments_are_stored(project: Project) -> None:

@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import termios
 import threading
 import time
@@ -22,10 +21,10 @@ import pytest
 from hutch.cli import exit_codes
 from hutch.cli.render.delivery_result import NOTHING
 from hutch.workspace.lifecycle.workspace_filling import SMALL_FILES
-from tests.cli.running import BREAKS, FIXES, Project, call, lines
+from tests.cli.project_with_failing_test import BREAKS, FIXES, Project, call, lines, temporary_project
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, serving
-from tests.forked import HUTCH, Forked, run
+from tests.forked_command import HUTCH, Forked, run
 
 BASH = ({"calls": [call("bash", command="printf really-%d 42")]}, {"text": "That is all."})
 SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *FIXES)
@@ -33,10 +32,8 @@ SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *
 
 @pytest.fixture
 def project() -> Iterator[Project]:
-    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
-    directory.chmod(0o755)
-    yield Project(directory)
-    shutil.rmtree(directory)
+    with temporary_project() as made:
+        yield made
 
 
 def branches(project: Project) -> list[str]:

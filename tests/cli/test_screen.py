@@ -18,8 +18,8 @@ from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screens.session_list import ListScreen, SessionTable
 from hutch.cli.screens.session_screen import SessionScreen
 from hutch.cli.screens.transcript_panel import TranscriptView
-from tests.cli.running import call
-from tests.cli.visiting import ServerHome, new_server_home, running_server
+from tests.cli.attached_users import ServerHome, new_server_home, running_server
+from tests.cli.project_with_failing_test import call
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

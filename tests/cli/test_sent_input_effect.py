@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.running import call
-from tests.cli.visiting import ServerHome, running_server
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.project_with_failing_test import call
 
 WRITES = {"calls": [call("write_file", path=f"{name}.txt", content="x\n") for name in "abcdefg"]}
 FINISHES = {"calls": [call("finish", title="Done", summary="It is written.")]}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exit_codes
-from tests.cli.upping import HUTCH, TIMEOUT_S
-from tests.cli.visiting import ServerHome, running_server
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.hutch_up_process import HUTCH, TIMEOUT_S
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from hutch.domain.errors import NotFound, Unavailable
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import Api, serving
-from tests.sessions.hosting import repository
+from tests.gateway.api_server import Api, serving
+from tests.sessions.session_server import repository
 
 pytestmark = pytest.mark.anyio
 SEPARATORS = "one\u2028two\x85three\x0bfour\r\nfive"  # each ends a line, for some

@@ -12,7 +12,7 @@ from hutch.cli import exit_codes
 from hutch.flows.session_file_retention import DAY_MS
 from hutch.store.event_log import open_log
 from hutch.system.steady_clock import wall_ms
-from tests.cli.running import Project
+from tests.cli.project_with_failing_test import Project
 
 MINUTE_MS = 60_000
 

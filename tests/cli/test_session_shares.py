@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exit_codes
-from tests.cli.visiting import ServerHome, running_server
+from tests.cli.attached_users import ServerHome, running_server
 
 
 @pytest.fixture(scope="module")

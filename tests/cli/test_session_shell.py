@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exit_codes
-from tests.cli.visiting import ServerHome, new_server_home, running_server
+from tests.cli.attached_users import ServerHome, new_server_home, running_server
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.render.session_rows import age, table
-from tests.cli.running import call
-from tests.cli.visiting import ServerHome, new_server_home, running_server
+from tests.cli.attached_users import ServerHome, new_server_home, running_server
+from tests.cli.project_with_failing_test import call
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import make_repository
-from tests.forked import HUTCH, Forked
+from tests.forked_command import HUTCH, Forked
 
 WRITES = {"text": "I write.", "calls": [call("write_file", path="a.txt", content="one\n")]}
 FINISHES = {"calls": [call("finish", title="Done", summary="It is written.")]}

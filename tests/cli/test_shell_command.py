@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
+from tests import forked_command
 from tests.deadline import DEADLINE_S
-from tests.forked import HUTCH, Forked
+from tests.forked_command import HUTCH, Forked
 from tests.ordinary import place as readable_tree
 
 IS_ROOT = os.geteuid() == 0
@@ -47,7 +47,7 @@ def environment(place: Path, **more: str) -> dict[str, str]:
 def run(
     place: Path, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    return forked.run(
+    return forked_command.run(
         [HUTCH, "shell", *args],
         cwd=place / "work",
         env=environment(place, **(env or {})),

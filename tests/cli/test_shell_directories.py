@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import hutch
-from tests import forked
+from tests import forked_command
 from tests.deadline import DEADLINE_S
-from tests.forked import HUTCH
+from tests.forked_command import HUTCH
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def run(
     workspace: Path, *words: str, home: Path, program: tuple[str, ...] = (HUTCH,), user_home: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     env = {"PATH": os.environ["PATH"], "HUTCH_HOME": str(home)}
-    return forked.run(
+    return forked_command.run(
         [*program, "shell", "-w", str(workspace), *words],
         env=env | ({"HOME": user_home} if user_home else {}),
         stdin=subprocess.DEVNULL,
@@ -49,7 +49,7 @@ def refused(ran: "subprocess.CompletedProcess[str]", *words: str) -> bool:
 
 
 def with_keys(home: Path) -> Path:
-    forked.run(
+    forked_command.run(
         [HUTCH, "config", "fingerprint"], env={"HUTCH_HOME": str(home)}, check=True, capture_output=True
     )
     assert (home / "data" / "keys" / "signing.pem").exists()

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests import forked
+from tests import forked_command
 from tests.cli.test_shell_command import Person, environment, start
 from tests.deadline import DEADLINE_S
-from tests.forked import HUTCH
+from tests.forked_command import HUTCH
 
 TOKEN = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -30,7 +30,7 @@ def place() -> Iterator[Path]:
 
 
 def hutch(place: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    return forked.run(
+    return forked_command.run(
         [HUTCH, *words],
         cwd=place / "work",
         env=environment(place, **env),

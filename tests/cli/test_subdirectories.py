@@ -1,8 +1,6 @@
 """Commands in a subdirectory of a repository, and repositories with submodules."""
 
 import json
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -11,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Project, call, lines
+from tests.cli.project_with_failing_test import Project, call, lines, temporary_project
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, make_repository
-from tests.forked import HUTCH, run
+from tests.forked_command import HUTCH, run
 
 ENDS = {"calls": [call("finish", title="Look", summary="Looked.")]}
 LOOKS = ({"calls": [call("bash", command="pwd")]}, ENDS)
@@ -23,12 +21,9 @@ WRITES = ({"calls": [call("bash", command="echo new > here.txt")]}, ENDS)
 
 @pytest.fixture
 def project() -> Iterator[Project]:
-    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
-    directory.chmod(0o755)
-    made = Project(directory)
-    commit(made.work, {"lib/deep/a.txt": "a\n"})
-    yield made
-    shutil.rmtree(directory)
+    with temporary_project() as made:
+        commit(made.work, {"lib/deep/a.txt": "a\n"})
+        yield made
 
 
 def run_in(project: Project, directory: str, *words: str) -> tuple[int, str]:

@@ -10,10 +10,10 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.render.test_results import result_lines
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.hutch_up_process import HUTCH, TIMEOUT_S
 from tests.cli.test_shell_command import Person, environment
 from tests.cli.test_shell_log import events, hutch, place
-from tests.cli.upping import HUTCH, TIMEOUT_S
-from tests.cli.visiting import ServerHome, running_server
 
 __all__ = ["place"]
 WRONG, RIGHT = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"

@@ -13,8 +13,8 @@ import pytest
 
 from hutch.gateway.rest import login_and_account
 from tests.deadline import DEADLINE_S
-from tests.forked import HUTCH, run
-from tests.gateway.answering import answering, bearer
+from tests.forked_command import HUTCH, run
+from tests.gateway.request_filter_server import answering, bearer
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.undo_and_redo_requests import describe_undo
-from tests.cli.running import FIXES, Project, call
-from tests.cli.visiting import ServerHome, running_server
+from tests.cli.attached_users import ServerHome, running_server
+from tests.cli.project_with_failing_test import FIXES, Project, call
 
 WRITES = {"calls": [call("write_file", path=f"{name}.txt", content="x\n") for name in "abcdefg"]}
 FINISHES = {"calls": [call("finish", title="Done", summary="It is written.")]}

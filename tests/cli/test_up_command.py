@@ -17,8 +17,8 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.system.process_identity import start_stamp
-from tests.cli.upping import HUTCH, TIMEOUT_S, Home
-from tests.forked import Forked
+from tests.cli.hutch_up_process import HUTCH, TIMEOUT_S, Home
+from tests.forked_command import Forked
 
 
 @pytest.fixture

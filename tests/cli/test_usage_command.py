@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.cli.running import FIXES, Project
+from tests.cli.project_with_failing_test import FIXES, Project
 
 
 def test_usage_of_a_run(tmp_path: Path) -> None:

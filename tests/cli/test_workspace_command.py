@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests import forked
+from tests import forked_command
 from tests.deadline import DEADLINE_S
-from tests.forked import HUTCH
+from tests.forked_command import HUTCH
 
 BAD_REQUEST, DENIED = 2, 4
 
@@ -37,7 +37,7 @@ def run(place: Path, *args: str, stdin: bytes = b"", **more: Any) -> "subprocess
 
 
 def hutch(place: Path, *args: str, stdin: bytes = b"", **more: Any) -> "subprocess.CompletedProcess[bytes]":
-    return forked.run(
+    return forked_command.run(
         [HUTCH, "workspace", *args],
         cwd=place,
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home")},
@@ -198,7 +198,7 @@ def test_the_owner_may_name_a_directory_by_a_link(place: Path) -> None:
 
 def test_secrets_are_redacted_except_by_cat(place: Path) -> None:
     secret = "Zq7-KvRwtHnmxuE-93kxl"
-    told_vault = forked.run(
+    told_vault = forked_command.run(
         [HUTCH, "config", "set-secret", "github_token"],
         cwd=place,
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home")},

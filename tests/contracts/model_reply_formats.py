@@ -12,10 +12,10 @@ from hutch.llm.interface import FinishReason, Model, Usage
 from hutch.llm.recording_model import RecordingModel
 from hutch.llm.retry import RetryingModel
 from hutch.llm.scripted import ScriptedModel
-from tests.llm import dialects
-from tests.llm.dialects import QUICK, Dialect, anthropic_event, chat_call, chat_chunk, gemini_chunk
-from tests.llm.dialects import responses_event as response
-from tests.llm.wire import Act, Wire, answer, event, playing
+from tests.llm import provider_formats
+from tests.llm.provider_formats import QUICK, Dialect, anthropic_event, chat_call, chat_chunk, gemini_chunk
+from tests.llm.provider_formats import responses_event as response
+from tests.llm.provider_server import Act, Wire, answer, event, playing
 
 USAGE = Usage(input=1000, cached=800, output=40)
 Calls = tuple[tuple[str, str, tuple[str, ...]], ...]  # id, tool, the arguments in pieces
@@ -92,7 +92,9 @@ def chat(say: Say) -> list[bytes]:
 
 
 def responses(say: Say) -> list[bytes]:
-    parts = [response("response.created", response=dialects.responses_whole("in_progress", usage=None))]
+    parts = [
+        response("response.created", response=provider_formats.responses_whole("in_progress", usage=None))
+    ]
     if say.text:
         item = {"id": "msg", "type": "message", "role": "assistant", "content": []}
         at: dict[str, Any] = {"item_id": "msg", "output_index": 0, "content_index": 0}
@@ -113,9 +115,9 @@ def responses(say: Say) -> list[bytes]:
     }
     cut = {"length": "max_output_tokens", "refused": "content_filter"}.get(say.finish)
     if cut is None:
-        done = dialects.responses_whole(usage=usage)
+        done = provider_formats.responses_whole(usage=usage)
         return [*parts, response("response.completed", response=done)]
-    done = dialects.responses_whole("incomplete", usage=usage, incomplete_details={"reason": cut})
+    done = provider_formats.responses_whole("incomplete", usage=usage, incomplete_details={"reason": cut})
     return [*parts, response("response.incomplete", response=done)]
 
 
@@ -171,7 +173,7 @@ class Speaker:
         chunks = self.to_wire(turn)
         half = chunks[: (len(chunks) + 1) // 2]
         if turn.broken == "malformed":
-            name = "content_block_delta" if self.dialect is dialects.ANTHROPIC else None
+            name = "content_block_delta" if self.dialect is provider_formats.ANTHROPIC else None
             return Act([*half, event('{"oops', name)])
         return Act(half, ending="stall") if turn.broken == "stall" else Act(chunks)
 
@@ -187,12 +189,12 @@ def _scripted(turn: Turn) -> dict[str, Any]:
 
 
 SPEAKERS = (
-    Speaker("anthropic", dialects.ANTHROPIC, anthropic),
-    Speaker("openai-chat", dialects.CHAT, chat),
-    Speaker("openai-responses", dialects.RESPONSES, responses),
-    Speaker("gemini", dialects.GEMINI, gemini),
-    Speaker("ollama", dialects.OLLAMA, chat),
+    Speaker("anthropic", provider_formats.ANTHROPIC, anthropic),
+    Speaker("openai-chat", provider_formats.CHAT, chat),
+    Speaker("openai-responses", provider_formats.RESPONSES, responses),
+    Speaker("gemini", provider_formats.GEMINI, gemini),
+    Speaker("ollama", provider_formats.OLLAMA, chat),
     Speaker("scripted"),
-    Speaker("recording-a-provider", dialects.CHAT, chat, records=True),
+    Speaker("recording-a-provider", provider_formats.CHAT, chat, records=True),
     Speaker("recording-a-script", records=True),
 )

@@ -27,7 +27,7 @@ from hutch.llm.reply_builder import Reply, ReplyBuilder
 from hutch.llm.reply_limits import MAX_REPLY_CHARS
 from tests.contracts.model_reply_formats import SPEAKERS, Calls, Refuse, Say, Speaker
 from tests.deadline import DEADLINE_S
-from tests.llm.dialects import GO
+from tests.llm.provider_formats import GO
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("speaker", SPEAKERS, ids=str)]
 

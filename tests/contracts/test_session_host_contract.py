@@ -26,8 +26,8 @@ from hutch.sessions import requests
 from hutch.sessions.interface import Delta, SessionHost
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
-from tests.sessions.codec import CodecHost
-from tests.sessions.hosting import call, cassette, owner, serving, state, until
+from tests.sessions.host_message_codec import CodecHost
+from tests.sessions.session_server import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 HOSTS = ("in this process", "through bytes")

@@ -15,7 +15,7 @@ from hutch.edit.file_edits import InsertLines, Replace, ReplaceLines, plan_edits
 from hutch.edit.hunk_application import plan_hunks
 from hutch.edit.patch_operations import Hunk
 from tests.edit.edited_files import edited_files
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 MANY = settings(
     max_examples=examples(200),

@@ -17,7 +17,7 @@ from hutch.flows.policies.policy import matches_repository, parse_entry
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.shares import Shares
 from hutch.store.users import Users
-from tests.schema import place_database
+from tests.new_database import place_database
 
 pytestmark = pytest.mark.anyio
 

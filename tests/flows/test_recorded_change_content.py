@@ -9,7 +9,7 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import FileChanged
 from hutch.flows.recorded_change_content import read_content, read_diff
 from hutch.sessions import requests
-from tests.sessions.hosting import call, serving
+from tests.sessions.session_server import call, serving
 from tests.sessions.undo_setup import IGNORING, Stage
 
 pytestmark = pytest.mark.anyio
@@ -102,6 +102,32 @@ async def test_a_write_through_a_link_is_recorded_for_the_file(tmp_path: Path) -
         found = [("usr_x", b"old\n"), ("usr_y", b"one\n"), ("usr_y", b"two\n"), ("", b"program\n")]
         assert await contents(stage, "real/file") == found
         assert len(await contents(stage, "link")) == 1  # by the command
+
+
+async def test_files_whose_names_are_not_utf8_have_content_and_diffs(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        stage = await Stage.empty(server)
+        names = [r"a\361", r"a\362", r"a\363", r"a\357\277\275"]
+        await stage.run(r"mkdir $(printf 'd\376')")
+        for name in names:
+            await stage.run(f"printf '{name}' > $(printf 'd\\376/{name}')")
+        await server.host.call(stage.id, requests.TakeSnapshot("now"), by="usr_x")
+        shown = "d\ufffd/a\ufffd"
+        made = await changes(stage, shown)
+        found = [await read_content(server.services, stage.caller, stage.id, seq) for seq, _ in made]
+        assert sorted(found) == [b"a\xef\xbf\xbd", b"a\xf1", b"a\xf2", b"a\xf3"]
+        for (seq, _), content in zip(made, found, strict=True):
+            difference = await read_diff(server.services, stage.caller, stage.id, seq)
+            assert (difference.total, content in difference.patch) == (1, True)
+        await stage.run(r"echo 5 > $(printf 'd\376/a\362'); rm $(printf 'd\376/a\363')")
+        await server.host.call(stage.id, requests.TakeSnapshot("now"), by="usr_x")
+        [modified, deleted] = [seq for seq, _ in (await changes(stage, shown))[4:]]
+        patches = [
+            (await read_diff(server.services, stage.caller, stage.id, seq)).patch
+            for seq in (modified, deleted)
+        ]
+        assert b"-a\xf2\n\\ No newline at end of file\n+5\n" in patches[0]
+        assert b"-a\xf3\n" in patches[1] and b"a\xf2" not in patches[1]
 
 
 async def test_another_content_than_the_recorded_one_is_not_returned(tmp_path: Path) -> None:

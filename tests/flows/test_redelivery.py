@@ -23,16 +23,16 @@ def test_the_first_end_counts_and_the_last_delivery() -> None:
 
 def test_a_requested_delivery_is_pending_until_tried_and_its_consent_stays() -> None:
     assert record_of(ENDED, FAILED) == RunRecord(ENDED, FAILED)
-    assert record_of(ENDED, FAILED, ASKED) == RunRecord(ENDED, FAILED, asked=True)
+    assert record_of(ENDED, FAILED, ASKED) == RunRecord(ENDED, FAILED, requested=True)
     assert record_of(ENDED, FAILED, KNOWN, FAILED, ASKED) == RunRecord(
-        ENDED, FAILED, asked=True, failing=True
+        ENDED, FAILED, requested=True, failing=True
     )
 
 
 def test_a_cancellation_withdraws_the_consent() -> None:
     cancelled = DeliveryEnded(run_id="run_1", outcome="failed", failing=True, cancelled=True)
     assert record_of(ENDED, FAILED, KNOWN, cancelled) == RunRecord(ENDED, cancelled)
-    assert record_of(ENDED, FAILED, KNOWN, cancelled, ASKED) == RunRecord(ENDED, cancelled, asked=True)
+    assert record_of(ENDED, FAILED, KNOWN, cancelled, ASKED) == RunRecord(ENDED, cancelled, requested=True)
 
 
 def test_other_runs_and_what_was_undone_do_not_count() -> None:

@@ -21,7 +21,7 @@ from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from tests.forge.repositories import commit, git, make_repository
-from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home
+from tests.workspace.preparation_fixtures import COPY, HOST, OVERLAY, make_home
 
 pytestmark = pytest.mark.anyio
 

@@ -16,8 +16,8 @@ from hutch.domain.session import Delivery, NewSession
 from hutch.flows import sessions
 from hutch.sessions.interface import Delta
 from tests.forge.repositories import make_repository
-from tests.llm.dialects import chat_reply
-from tests.llm.wire import Act, playing
+from tests.llm.provider_formats import chat_reply
+from tests.llm.provider_server import Act, playing
 
 pytestmark = pytest.mark.anyio
 MODEL_OF_PERSONA = "---\nmodel: openai-compatible:of-the-persona\n---\nBe brief.\n"

@@ -23,7 +23,7 @@ from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.steady_clock import wall_ms
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
 FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")

@@ -13,8 +13,8 @@ from hutch.store.session_inputs import add_input
 from hutch.store.session_removal import PendingRemovals
 from hutch.store.sessions import Sessions
 from hutch.workspace.workspaces import session_workspace_id
-from tests.gateway.api import eventually
-from tests.sessions.hosting import owner, serving, state
+from tests.gateway.api_server import eventually
+from tests.sessions.session_server import owner, serving, state
 
 pytestmark = pytest.mark.anyio
 

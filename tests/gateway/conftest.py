@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.gateway.api import Api, serving
-from tests.gateway.serving import Listening, Place, by_http, new_place
+from tests.gateway.api_server import Api, serving
+from tests.gateway.mcp_server import Listening, Place, by_http, new_place
 
 
 @pytest.fixture(scope="module")

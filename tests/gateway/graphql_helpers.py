@@ -7,7 +7,7 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.gateway.api import Api
+from tests.gateway.api_server import Api
 
 URL = "/api/graphql"
 PROTOCOL = "graphql-transport-ws"

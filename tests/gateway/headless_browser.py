@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from tests.gateway.answering import serving
+from tests.gateway.request_filter_server import serving
 
 CHROMIUM = "/usr/bin/chromium"
 

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from tests.gateway.answering import serving
+from tests.gateway.request_filter_server import serving
 
 CLIENT, SECRET = "hutch-client", "a client's secret: 100%"
 

@@ -32,10 +32,10 @@ from hutch.store.record_verifier import verify_record
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.gateway import graphql_helpers
-from tests.gateway.api import V1, Api, cassette, eventually
-from tests.gateway.streaming import next_frame, socket, sse
+from tests.gateway.api_server import V1, Api, cassette, eventually
+from tests.gateway.stream_clients import next_frame, socket, sse
 from tests.gateway.test_mcp_mount import client
-from tests.sessions.hosting import call, repository
+from tests.sessions.session_server import call, repository
 
 pytestmark = pytest.mark.anyio
 

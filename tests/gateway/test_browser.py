@@ -14,9 +14,9 @@ from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login_and_account, oidc, users_invites_and_audit
 from hutch.settings.server_sections import Oidc, Server
 from tests.deadline import DEADLINE_S
-from tests.gateway.answering import Answering, answering
 from tests.gateway.headless_browser import certificate, chromium, page_of_another
 from tests.gateway.oidc_provider import CLIENT, SECRET, identity_provider
+from tests.gateway.request_filter_server import Answering, answering
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse battery"

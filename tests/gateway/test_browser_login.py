@@ -13,7 +13,7 @@ from hutch.flows.user_accounts import LOCAL, first_owner
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.rest import login_and_account
 from hutch.settings.server_sections import Server
-from tests.gateway.answering import Answering, answering, bearer
+from tests.gateway.request_filter_server import Answering, answering, bearer
 
 pytestmark = pytest.mark.anyio
 RIGHT = "correct horse battery"

@@ -19,7 +19,7 @@ from hutch.gateway.auth.authenticator import CACHE_S
 from hutch.gateway.auth.login_cookie_and_csrf_token import csrf_token
 from hutch.store.browser_sessions import ABSOLUTE_MS, IDLE_MS
 from hutch.store.event_log import open_log
-from tests.gateway.answering import Answering, answering, bearer
+from tests.gateway.request_filter_server import Answering, answering, bearer
 
 pytestmark = pytest.mark.anyio
 

@@ -17,8 +17,8 @@ from hutch.gateway.app import add_routes
 from hutch.gateway.mcp.tool_registry_and_session_tools import TOOLS
 from hutch.gateway.openapi import describe
 from hutch.system.steady_clock import wall_ms
-from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.streaming import screen, socket
+from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.gateway.stream_clients import screen, socket
 from tests.gateway.test_mcp_mount import client, refused
 from tests.gateway.test_policies import candidate_in
 
@@ -51,6 +51,7 @@ IN_SESSION: dict[str, str] = {
             *("find_files", "list_snapshots", "get_diff", "list_commands", "read_command"),
             *("list_terminals", "export_terminal", "export_record", "export_events", "get_receipt"),
             *("list_test_runs", "get_test_history", "get_test_run", "list_test_cases", "compare_test_runs"),
+            "list_test_suites",
             *("get_environment", "get_access"),
             "remove_share",  # only their own
         ),

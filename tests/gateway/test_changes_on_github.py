@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import V1, Api
-from tests.stories.github import Story, code, story
+from tests.gateway.api_server import V1, Api
+from tests.stories.github_story import Story, code, story
 
 pytestmark = pytest.mark.anyio
 EVE = "tok_eve_0123456789"

@@ -9,8 +9,8 @@ from hutch.flows.user_accounts import Actor
 from hutch.gateway.auth.cross_origin_audit import MAX_ADDRESSES, MAX_ROWS_PER_MINUTE, OTHERS, RefusalAudit
 from hutch.gateway.auth.login_cookie_and_csrf_token import csrf_token
 from hutch.store.audit import AuditEntry
-from tests.gateway.answering import Answering, answering
-from tests.gateway.api import eventually
+from tests.gateway.api_server import eventually
+from tests.gateway.request_filter_server import Answering, answering
 
 pytestmark = pytest.mark.anyio
 EVIL = {"Origin": "https://evil.example"}

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.cli.upping import TIMEOUT_S, Home
+from tests.cli.hutch_up_process import TIMEOUT_S, Home
 
 
 def unlink(data: Path) -> None:

@@ -18,8 +18,8 @@ from hutch.gateway.stream.document_websocket import COUNTED_S, MAX_UNSENT_BYTES,
 from hutch.gateway.stream.open_streams import SLOW, Ending
 from hutch.gateway.stream.stream_permission import StreamGrant
 from hutch.sessions.collaborative_editing.open_document import OpenDocument
-from tests.gateway.api import TIMEOUT_S, V1, Api, eventually, serving
-from tests.gateway.streaming import socket
+from tests.gateway.api_server import TIMEOUT_S, V1, Api, eventually, serving
+from tests.gateway.stream_clients import socket
 
 pytestmark = pytest.mark.anyio
 NUMBER = 7

@@ -13,8 +13,8 @@ from hutch.gateway.mcp.early_handshake import (
     NextMessages,
     greet,
 )
-from tests.forked import Forked, run
-from tests.gateway.serving import TIMEOUT_S, Place
+from tests.forked_command import Forked, run
+from tests.gateway.mcp_server import TIMEOUT_S, Place
 
 CLIENT = {"name": "editor", "version": "1", "title": "An editor"}
 CAN = {"roots": {"listChanged": True}, "elicitation": {"form": {}}, "sampling": {}}

@@ -25,9 +25,9 @@ from hutch.store.schema import answered_requests
 from hutch.store.vault import Vault
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import git, make_repository
-from tests.gateway.api import V1, Api, cassette, eventually, serving
-from tests.sessions.hosting import call, repository
-from tests.sessions.hosting import cassette as session_cassette
+from tests.gateway.api_server import V1, Api, cassette, eventually, serving
+from tests.sessions.session_server import call, repository
+from tests.sessions.session_server import cassette as session_cassette
 
 pytestmark = pytest.mark.anyio
 

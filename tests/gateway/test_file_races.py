@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.gateway.api import V1, Api
+from tests.gateway.api_server import V1, Api
 
 pytestmark = pytest.mark.anyio
 SECRET = "kept-outside-of-every-jail"

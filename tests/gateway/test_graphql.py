@@ -15,7 +15,7 @@ from hutch.domain.session import QueuedRun
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.store.proposed_changes import changes
 from hutch.store.run_queue import add_run
-from tests.gateway.api import V1, Api, eventually
+from tests.gateway.api_server import V1, Api, eventually
 from tests.gateway.graphql_helpers import URL, ask, data, refusal
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from hutch.gateway.graphql.query_cost import (
     parse_bounded,
     weigh,
 )
-from tests.gateway.api import Api
+from tests.gateway.api_server import Api
 from tests.gateway.graphql_helpers import URL, data, refusal
 
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from hutch.gateway.health import Health, host_of
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from hutch.gateway.idempotency import MAX_BYTES, to_answer
 from hutch.store.idempotency_keys import IN_PROGRESS, NOT_STORED, RETENTION_MS, hash_key
 from hutch.store.schema import answered_requests
 from tests.forge.repositories import make_repository
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 

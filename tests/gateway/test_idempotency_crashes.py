@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli.upping import Home, Up
-from tests.gateway.api import TIMEOUT_S, V1, cassette
+from tests.cli.hutch_up_process import Home, Up
+from tests.gateway.api_server import TIMEOUT_S, V1, cassette
 
 CALLERS = 8
 KEYS = 15

@@ -8,7 +8,7 @@ import pytest
 from hutch.domain.accepted_secret_names import jail_secret
 from hutch.flows.user_accounts import Accounts
 from hutch.store.vault import Vault
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 from tests.gateway.test_stream_terminal import share
 
 pytestmark = pytest.mark.anyio

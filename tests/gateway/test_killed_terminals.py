@@ -10,8 +10,8 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from tests.cli.upping import TIMEOUT_S, Home, Up
-from tests.gateway.api import V1
+from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
+from tests.gateway.api_server import V1
 
 OPENED = {"columns": 80, "rows": 24}
 

@@ -14,8 +14,8 @@ from mcp import Client
 
 from hutch import settings
 from hutch.app.workspaces import workspaces_of
-from tests.forked import HUTCH, Forked, run
-from tests.gateway.serving import (
+from tests.forked_command import HUTCH, Forked, run
+from tests.gateway.mcp_server import (
     LEGACY,
     MODERN,
     TIMEOUT_S,

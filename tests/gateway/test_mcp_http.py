@@ -11,8 +11,8 @@ import pytest
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.gateway.mcp.loopback_http_server import address_of, listen
 from tests.deadline import DEADLINE_S
-from tests.forked import run
-from tests.gateway.serving import (
+from tests.forked_command import run
+from tests.gateway.mcp_server import (
     LEGACY,
     MODERN,
     Listening,

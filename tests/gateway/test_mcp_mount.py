@@ -12,8 +12,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from hutch.flows.user_accounts import LOCAL, Accounts
-from tests.gateway.api import V1, Api, serving
-from tests.gateway.serving import LEGACY, MODERN, TIMEOUT_S, text_of
+from tests.gateway.api_server import V1, Api, serving
+from tests.gateway.mcp_server import LEGACY, MODERN, TIMEOUT_S, text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.serving import Place, by_pipes, text_of
+from tests.gateway.mcp_server import Place, by_pipes, text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from websockets.exceptions import InvalidStatus
 from hutch.domain.events import ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.ids import SessionId
 from hutch.gateway.event_counters import MAX_NAMES, Counts
-from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.streaming import socket
+from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.gateway.stream_clients import socket
 
 pytestmark = pytest.mark.anyio
 SESSION = SessionId("ses_1")

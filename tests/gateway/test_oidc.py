@@ -17,7 +17,6 @@ from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login_and_account, oidc
 from hutch.settings.server_sections import Oidc
-from tests.gateway.answering import Answering, answering
 from tests.gateway.oidc_provider import (
     CLIENT,
     SECRET,
@@ -32,6 +31,7 @@ from tests.gateway.oidc_provider import (
     public,
     unsigned,
 )
+from tests.gateway.request_filter_server import Answering, answering
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.api import V1, serving
+from tests.gateway.api_server import V1, serving
 
 pytestmark = pytest.mark.anyio
 

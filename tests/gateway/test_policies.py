@@ -10,8 +10,8 @@ import pytest
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.tool_call_rules import parse_rule
 from hutch.flows.user_accounts import Accounts
-from tests.gateway.api import V1, Api, cassette, serving
-from tests.gateway.streaming import screen
+from tests.gateway.api_server import V1, Api, cassette, serving
+from tests.gateway.stream_clients import screen
 from tests.gateway.test_mcp_mount import client, refused
 
 pytestmark = pytest.mark.anyio

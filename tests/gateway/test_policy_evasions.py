@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hutch.flows.user_accounts import Accounts
-from tests.gateway.api import V1, Api, cassette, eventually, serving
+from tests.gateway.api_server import V1, Api, cassette, eventually, serving
 from tests.gateway.graphql_helpers import refusal
-from tests.gateway.streaming import socket
+from tests.gateway.stream_clients import socket
 from tests.gateway.test_document_websocket import Editor, editing
 from tests.gateway.test_mcp_mount import client, refused, text_of
 from tests.gateway.test_policies import policy, run

@@ -9,8 +9,8 @@ import pytest
 
 from hutch.flows.user_accounts import Accounts
 from tests.contracts.model_reply_formats import Say, chat
-from tests.gateway.api import V1, Api, serving
-from tests.llm.wire import Act, Wire, playing
+from tests.gateway.api_server import V1, Api, serving
+from tests.llm.provider_server import Act, Wire, playing
 
 pytestmark = pytest.mark.anyio
 

@@ -20,8 +20,8 @@ from hutch.gateway.stream.open_streams import Streams, streams_of
 from hutch.gateway.stream.stream_quota import stream_quota_of
 from hutch.llm.scripted import OFFLINE
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import V1, Api, eventually, serving
-from tests.sessions.hosting import call, cassette, repository
+from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.sessions.session_server import call, cassette, repository
 
 pytestmark = pytest.mark.anyio
 
@@ -324,7 +324,9 @@ async def test_a_waiting_client_gets_bytes_at_once_and_regularly(tmp_path: Path)
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
     async with asyncio.timeout(DEADLINE_S), serving(tmp_path / "server") as api:
-        api.app.state.streams = Streams(tick_s=0.05, heartbeat_s=0.1)
+        api.app.state.streams = Streams(
+            api.app.state.authenticator.access_changes, tick_s=0.05, heartbeat_s=0.1
+        )
         async with waiting(api, "POST", "/api/code", asked) as (head, reader):
             assert head.startswith("HTTP/1.1 200 ") and "\r\ncontent-type: application/json\r\n" in head
             location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]

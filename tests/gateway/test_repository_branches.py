@@ -7,7 +7,7 @@ import pytest
 from hutch.flows import repository_branches
 from tests.forge.repositories import git, make_repository
 from tests.forge.repositories import serving as serving_git
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 
 pytestmark = pytest.mark.anyio
 

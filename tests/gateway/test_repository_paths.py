@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.forge.repositories import git
-from tests.gateway.api import V1, Api, serving
-from tests.sessions.hosting import repository
+from tests.gateway.api_server import V1, Api, serving
+from tests.sessions.session_server import repository
 
 pytestmark = pytest.mark.anyio
 

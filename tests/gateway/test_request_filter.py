@@ -17,7 +17,7 @@ from hutch.gateway.auth.server_names_and_client_address import ServerNames
 from hutch.gateway.auth.token_bucket_rate_limits import MAX_BUCKETS, RateLimiter, address_key
 from hutch.settings.server_sections import Server
 from tests.deadline import DEADLINE_S
-from tests.gateway.answering import Answering, answering, bearer
+from tests.gateway.request_filter_server import Answering, answering, bearer
 
 pytestmark = pytest.mark.anyio
 UNGUARDED = pytest.mark.parametrize("guarded", [False, True], ids=["open", "guarded"])

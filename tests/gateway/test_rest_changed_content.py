@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.api import V1, Api
+from tests.gateway.api_server import V1, Api
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.forge.repositories import git, make_repository
-from tests.gateway.api import V1, Api, cassette, serving
-from tests.sessions.hosting import call
+from tests.gateway.api_server import V1, Api, cassette, serving
+from tests.sessions.session_server import call
 
 pytestmark = pytest.mark.anyio
 

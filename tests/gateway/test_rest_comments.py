@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.forge.repositories import commit, git, make_repository
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 
 pytestmark = pytest.mark.anyio
 

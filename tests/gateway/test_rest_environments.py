@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.ids import SessionId
 from tests.forge.repositories import make_repository
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 from tests.gateway.test_jail_variables import run
 from tests.gateway.test_stream_terminal import share
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.gateway.api import V1, Api
+from tests.gateway.api_server import V1, Api
 
 pytestmark = pytest.mark.anyio
 

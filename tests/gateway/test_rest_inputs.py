@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.upping import HUTCH
-from tests.gateway.api import V1, Api, serving
+from tests.cli.hutch_up_process import HUTCH
+from tests.gateway.api_server import V1, Api, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.store import schema
-from tests.gateway.api import V1, Api, serving
-from tests.sessions.hosting import call, repository
+from tests.gateway.api_server import V1, Api, serving
+from tests.sessions.session_server import call, repository
 
 pytestmark = pytest.mark.anyio
 

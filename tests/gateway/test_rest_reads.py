@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from hutch.store.vault import Vault
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from hutch.domain.review import AGENT, Review
 from hutch.llm.scripted import OFFLINE
 from hutch.store.comments_and_reviews import Reviews
 from tests.forge.repositories import git, make_repository
-from tests.gateway.api import V1, Api, cassette, eventually, serving
-from tests.sessions.hosting import call
+from tests.gateway.api_server import V1, Api, cassette, eventually, serving
+from tests.sessions.session_server import call
 
 pytestmark = pytest.mark.anyio
 

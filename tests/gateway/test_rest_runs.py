@@ -9,8 +9,8 @@ import pytest
 
 from hutch.store.users import Users
 from tests.forge.repositories import git
-from tests.gateway.api import V1, Api, eventually, serving
-from tests.sessions.hosting import BUG, call, cassette, repository
+from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.sessions.session_server import BUG, call, cassette, repository
 from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio

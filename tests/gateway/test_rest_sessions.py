@@ -10,7 +10,7 @@ from hutch.flows.user_accounts import Accounts
 from hutch.gateway.rest.sessions import DeliveryOut
 from hutch.sessions.session_host import LocalHost
 from tests.forge.repositories import make_repository
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from hutch.domain.starter_files import MAX_FILES, StarterFile
 from hutch.store.event_log import SqlLog
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 BYTES = bytes(range(256))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.api import V1, Api, eventually
+from tests.gateway.api_server import V1, Api, eventually
 
 pytestmark = pytest.mark.anyio
 WRONG, RIGHT = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n"
@@ -53,6 +53,19 @@ async def test_tests_run_and_their_results_are_read_and_compared(api: Api, url: 
     assert [each["id"] for each in runs] == [started.json()["id"], first.json()["id"]]
 
 
+async def test_tests_are_listed_without_a_run(api: Api, url: str) -> None:
+    assert (await api.get(f"{url}/tests/suites")).json() == {"items": [], "next": None}
+    await api.put(f"{url}/files/test_adding.py", content=TESTS)
+    await api.put(f"{url}/files/server/go.mod", content=b"module a\n")
+    await api.put(f"{url}/files/server/a_test.go", content=b"package a\n")
+    found = (await api.get(f"{url}/tests/suites")).json()["items"]
+    assert found == [
+        {"name": "go test", "command": "cd server && go test", "directory": "server"},
+        {"name": "unittest", "command": "python3 -m unittest", "directory": ""},
+    ]
+    assert (await api.get(f"{url}/tests")).json()["items"] == []
+
+
 async def test_a_run_is_compared_with_the_last_result_of_each_test(api: Api, url: str) -> None:
     await api.put(f"{url}/files/adding.py", content=RIGHT)
     await api.put(f"{url}/files/test_adding.py", content=TESTS)
@@ -101,7 +114,14 @@ async def test_odd_requests_are_refused(api: Api, url: str) -> None:
 
 async def test_other_users_see_and_start_nothing(api: Api, url: str) -> None:
     bob = await api.as_user("bob")
-    for path in ("tests", "tests/last", "tests/last/cases", "tests/last/comparison", "tests/history?name=a"):
+    for path in (
+        "tests",
+        "tests/last",
+        "tests/last/cases",
+        "tests/last/comparison",
+        "tests/history?name=a",
+        "tests/suites",
+    ):
         assert (await bob.get(f"{url}/{path}")).status_code == 404
     assert (await bob.post(f"{url}/tests")).status_code == 404
     assert (await bob.delete(f"{url}/tests/watch")).status_code == 404

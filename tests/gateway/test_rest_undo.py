@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.api import V1, Api, eventually
-from tests.sessions.hosting import call, cassette, repository
+from tests.gateway.api_server import V1, Api, eventually
+from tests.sessions.session_server import call, cassette, repository
 
 pytestmark = pytest.mark.anyio
 

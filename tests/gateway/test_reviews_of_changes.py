@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.api import V1, Api, eventually
-from tests.sessions.hosting import call
-from tests.stories.github import Story, code, story
+from tests.gateway.api_server import V1, Api, eventually
+from tests.sessions.session_server import call
+from tests.stories.github_story import Story, code, story
 
 pytestmark = pytest.mark.anyio
 FINDS = call("comment", path="slug.py", line=2, severity="blocker", body="Loses letters.")

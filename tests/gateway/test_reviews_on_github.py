@@ -12,8 +12,8 @@ from hutch.llm.scripted import OFFLINE
 from hutch.store.vault import Vault
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import commit, git, make_repository
-from tests.gateway.api import V1, Api, cassette, eventually, serving
-from tests.sessions.hosting import call
+from tests.gateway.api_server import V1, Api, cassette, eventually, serving
+from tests.sessions.session_server import call
 
 pytestmark = pytest.mark.anyio
 TOKEN = "tok_ada_0123456789"

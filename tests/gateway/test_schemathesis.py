@@ -21,9 +21,9 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from tests.cli.upping import Home
-from tests.forked import HUTCH, run
-from tests.gateway.api import TIMEOUT_S, V1, cassette
+from tests.cli.hutch_up_process import Home
+from tests.forked_command import HUTCH, run
+from tests.gateway.api_server import TIMEOUT_S, V1, cassette
 
 FEW, MANY = 2, 200
 MARKER = "quillwort"  # stands in everything of the session that others must not see

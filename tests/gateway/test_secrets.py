@@ -10,7 +10,7 @@ from hutch import logs
 from hutch.flows.user_accounts import Accounts
 from hutch.store.vault import Vault
 from hutch.store.vault_redactor import VaultRedactor
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 from tests.gateway.test_jail_variables import run
 
 pytestmark = pytest.mark.anyio

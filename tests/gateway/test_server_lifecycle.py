@@ -19,8 +19,8 @@ import pytest
 import uvicorn
 
 from hutch.gateway.request_head_limits import Protocol
-from tests.cli.upping import HUTCH, TIMEOUT_S, Home, Up
-from tests.gateway.serving import eventually
+from tests.cli.hutch_up_process import HUTCH, TIMEOUT_S, Home, Up
+from tests.gateway.mcp_server import eventually
 
 SLEEPS = [
     {"calls": [{"tool": "bash", "args": {"command": "sleep 600.5"}}]},

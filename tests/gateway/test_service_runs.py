@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.repository_testing import services_for_tests
-from hutch.agent.repository_testing.services_for_tests import KEPT_BYTES
+from hutch.agent.repository_testing.services_for_tests import RECORDED_LOG_BYTES
 from hutch.domain.ids import SessionId
-from tests.gateway.api import V1, serving
+from tests.gateway.api_server import V1, serving
 from tests.gateway.test_jail_variables import run, store
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +55,7 @@ async def test_the_log_of_a_service_can_be_read_after_its_jail_is_closed(tmp_pat
         assert [each["service"] for each in stopped] == ["web"]
         output = stopped[0]["output"]
         assert "GET / HTTP" in output and "key " in output and secret not in output
-        assert len(output) <= KEPT_BYTES
+        assert len(output) <= RECORDED_LOG_BYTES
 
 
 async def test_a_log_that_the_jail_replaced_does_not_hinder_the_close(

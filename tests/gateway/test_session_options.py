@@ -10,7 +10,7 @@ from hutch.domain.ids import SessionId
 from hutch.flows.user_accounts import Accounts
 from hutch.jail.running_jail import Jailed
 from hutch.sessions.session_host import LocalHost
-from tests.gateway.api import V1, Api, cassette, eventually, serving
+from tests.gateway.api_server import V1, Api, cassette, eventually, serving
 
 pytestmark = pytest.mark.anyio
 GIB = 1024**3

@@ -8,7 +8,7 @@ from hutch.domain.session import Delivery, QueuedRun, Session
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
 from hutch.store.runs_reserved_for_process import PREFIX, reservation_name
 from hutch.store.session_opening import OpenedSession, open_session
-from tests.gateway.api import V1, Api
+from tests.gateway.api_server import V1, Api
 
 pytestmark = pytest.mark.anyio
 

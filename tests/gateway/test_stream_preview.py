@@ -18,7 +18,7 @@ from hutch.gateway.stream.preview_headers import request_headers, response_heade
 from hutch.gateway.stream.preview_tokens import PreviewTokens
 from hutch.gateway.stream.uvicorn_protocols import TURN_BYTES
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import NO_TLS, V1, Api, eventually, serving
+from tests.gateway.api_server import NO_TLS, V1, Api, eventually, serving
 from tests.gateway.jail_pages import PROGRAM
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import BrowserContext
 
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 from tests.gateway.headless_browser import chromium
 from tests.gateway.test_stream_preview import PORT, Browser, browser, served
 

@@ -8,8 +8,8 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.gateway.stream.stream_quota import stream_quota_of
 from tests.gateway import graphql_helpers
-from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.streaming import socket, sse
+from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.gateway.stream_clients import socket, sse
 
 pytestmark = pytest.mark.anyio
 EVENTS = "subscription ($id: ID!) { events(sessionId: $id) { __typename } }"

@@ -15,8 +15,8 @@ from hutch.domain.ids import SessionId
 from hutch.flows.user_accounts import Accounts
 from hutch.gateway.stream.open_streams import Streams, streams_of
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import Api, eventually, serving
-from tests.gateway.streaming import ended, frames_until, next_frame, say, socket
+from tests.gateway.api_server import Api, eventually, serving
+from tests.gateway.stream_clients import ended, frames_until, next_frame, say, socket
 
 pytestmark = pytest.mark.anyio
 
@@ -116,7 +116,9 @@ async def test_bytes_that_are_no_text_close_the_connection(tmp_path: Path) -> No
 
 async def test_a_quiet_stream_has_heartbeats(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
-        api.app.state.streams = Streams(tick_s=0.05, heartbeat_s=0.2)
+        api.app.state.streams = Streams(
+            api.app.state.authenticator.access_changes, tick_s=0.05, heartbeat_s=0.2
+        )
         _, path, seq = await ready(api)
         async with socket(api, f"{path}?after={seq}") as connection:
             for _ in range(2):

@@ -11,8 +11,8 @@ from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.stream.open_streams import Streams, streams_of
-from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.streaming import sse
+from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.gateway.stream_clients import sse
 from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio
@@ -137,7 +137,9 @@ async def test_a_stopping_server_says_so(tmp_path: Path) -> None:
 
 async def test_a_quiet_stream_beats(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
-        api.app.state.streams = Streams(tick_s=0.05, heartbeat_s=0.2)
+        api.app.state.streams = Streams(
+            api.app.state.authenticator.access_changes, tick_s=0.05, heartbeat_s=0.2
+        )
         session_id = await opened(api)
         async with sse(api, session_id, after=await head(api, session_id)) as stream:
             reading = asyncio.ensure_future(stream.next())

@@ -11,8 +11,8 @@ from hutch.flows.user_accounts import Accounts
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.shared_terminal import RING_BYTES
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import V1, Api, eventually, serving
-from tests.gateway.streaming import Screen, say, screen, socket
+from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.gateway.stream_clients import Screen, say, screen, socket
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ import pytest
 from hutch.jail.shared_terminal import RING_BYTES
 from hutch.sessions.terminal_masking import UNKNOWN_BYTES
 from hutch.store.vault import Vault
-from tests.gateway.api import V1, Api, serving
-from tests.gateway.streaming import screen
+from tests.gateway.api_server import V1, Api, serving
+from tests.gateway.stream_clients import screen
 from tests.gateway.test_stream_terminal import opened, share
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.api import V1, Api, serving
-from tests.gateway.streaming import screen
+from tests.gateway.api_server import V1, Api, serving
+from tests.gateway.stream_clients import screen
 
 pytestmark = pytest.mark.anyio
 

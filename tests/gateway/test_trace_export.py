@@ -16,8 +16,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from hutch.gateway import trace_attributes as names
-from tests.cli.upping import TIMEOUT_S, Home, Up
-from tests.gateway.serving import eventually
+from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
+from tests.gateway.mcp_server import eventually
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}

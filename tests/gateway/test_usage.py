@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 

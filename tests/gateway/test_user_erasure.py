@@ -10,7 +10,7 @@ from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.tool_call_rules import parse_rule
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.store.user_erasures import UserErasures
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from hutch.domain.session import Session
 from hutch.flows.user_accounts import LOCAL
 from hutch.gateway.rest import login_and_account, session_shares, tokens, users_invites_and_audit
 from hutch.store.sessions import add_session
-from tests.gateway.answering import Answering, answering, bearer
+from tests.gateway.request_filter_server import Answering, answering, bearer
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse battery"

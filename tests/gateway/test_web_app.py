@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.cli.upping import TIMEOUT_S, Home
+from tests.cli.hutch_up_process import TIMEOUT_S, Home
 
 HTML = {"Accept": "text/html,*/*;q=0.8"}
 

@@ -12,9 +12,9 @@ import pytest
 from hutch.flows.forge_request_handler import TriggerOptions
 from hutch.store.schema import deliveries
 from hutch.store.webhook_inbox import WebhookInbox
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 from tests.gateway.webhook_sender import SECRET, URL, commented, deliver, labeled, signature
-from tests.stories.github import FINISH, FIX, Story, story
+from tests.stories.github_story import FINISH, FIX, Story, story
 
 pytestmark = pytest.mark.anyio
 

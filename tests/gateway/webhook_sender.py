@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import NO_TLS, V1, Api
+from tests.gateway.api_server import NO_TLS, V1, Api
 
 SECRET = "it is a secret of ours"
 URL = f"{V1}/webhooks/github"

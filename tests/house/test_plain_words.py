@@ -56,8 +56,22 @@ RETIRED = {
 }
 
 
-# These stood for several things in the web app.
-RETIRED_IN_WEB = RETIRED | {"asked", "here", "kept"}
+# These stood for several things in the product. Tests may use them.
+RETIRED_IN_PRODUCT = RETIRED | {"asked", "here", "kept"}
+# An event type and a field of an event, which are part of the published record format.
+PUBLISHED = {"QuestionAsked", "kept"}
+# Modules are nouns: these named helpers of tests by an activity, or a process by its fate.
+RETIRED_MODULES = {
+    "answering",
+    "hosting",
+    "preparing",
+    "running",
+    "serving",
+    "streaming",
+    "upping",
+    "victim",
+    "visiting",
+}
 DECLARED_IN_WEB = re.compile(
     r"\b(?:const|let|function|class|type|interface|enum|private|readonly|static)\s+"
     r"(?:(\w+)|\[([\w, ]+)\]|\{([\w, :]+)\})"
@@ -127,13 +141,27 @@ def test_no_name_uses_a_retired_word(root: Path) -> None:
     assert found == []
 
 
+def test_no_name_of_the_product_uses_a_word_that_only_tests_may_use(root: Path) -> None:
+    found = [
+        f"{place}: {name}"
+        for place, name in names(root)
+        if place.startswith("src/") and name not in PUBLISHED and words(name) & RETIRED_IN_PRODUCT
+    ]
+    assert found == []
+
+
+def test_no_module_is_named_by_an_activity(root: Path) -> None:
+    paths = [path for path, _ in modules(root, "src/hutch", "tests", "bench", "scripts")]
+    assert [str(path) for path in paths if path.stem in RETIRED_MODULES] == []
+
+
 def test_names_that_a_module_of_the_web_app_declares_are_found() -> None:
     source = "const [said, setSaid] = it; private told = 1; const { lastHeardMs } = it; type Kept = {};"
     assert declared_in_web(source) == ["said", "setSaid", "told", "lastHeardMs", "Kept"]
 
 
 def test_no_name_of_the_web_app_uses_a_retired_word(root: Path) -> None:
-    found = [f"{place}: {name}" for place, name in web_names(root) if words(name) & RETIRED_IN_WEB]
+    found = [f"{place}: {name}" for place, name in web_names(root) if words(name) & RETIRED_IN_PRODUCT]
     assert found == []
 
 

@@ -17,7 +17,7 @@ SUITES = (
     ),
     (
         "jail/test_warden_control.py",
-        "jail/test_walls.py",
+        "jail/test_closed_bubblewrap_weaknesses.py",
         "jail/test_warden.py",
         "jail/test_bubblewrap_launch.py",
         "jail/test_location.py",

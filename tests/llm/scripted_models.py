@@ -5,7 +5,7 @@ from hutch.llm.interface import Delta, FromUser, Message, Model, Request
 from hutch.llm.reply_builder import Reply
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import ScriptedModel
-from tests.llm import dialects
+from tests.llm import provider_formats
 
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, max_wait_s=1.0, idle_timeout_s=0.05)
 
@@ -15,8 +15,8 @@ def scripted(text: str) -> ScriptedModel:
 
 
 async def pieces(model: Model, *messages: Message) -> list[Delta]:
-    return await dialects.pieces(model, Request("", (FromUser("go"), *messages)))
+    return await provider_formats.pieces(model, Request("", (FromUser("go"), *messages)))
 
 
 async def reply(model: Model, *messages: Message) -> Reply:
-    return await dialects.reply(model, Request("", (FromUser("go"), *messages)))
+    return await provider_formats.reply(model, Request("", (FromUser("go"), *messages)))

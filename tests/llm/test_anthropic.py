@@ -20,8 +20,16 @@ from hutch.llm.interface import (
     ToolSpec,
     Usage,
 )
-from tests.llm.dialects import ANTHROPIC, KEY, anthropic_error, anthropic_event, as_message, pieces, reply
-from tests.llm.wire import Act, answer, event, playing
+from tests.llm.provider_formats import (
+    ANTHROPIC,
+    KEY,
+    anthropic_error,
+    anthropic_event,
+    as_message,
+    pieces,
+    reply,
+)
+from tests.llm.provider_server import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
 

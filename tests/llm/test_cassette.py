@@ -19,7 +19,7 @@ from hutch.llm.cassette import (
 )
 from hutch.llm.interface import Call, FromTool
 from hutch.llm.retry import RetryingModel
-from tests.llm.dialects import as_message
+from tests.llm.provider_formats import as_message
 from tests.llm.scripted_models import QUICK, reply, scripted
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"

@@ -22,8 +22,8 @@ from hutch.llm.interface import (
     ToolSpec,
     Usage,
 )
-from tests.llm.dialects import GEMINI, GO, KEY, as_message, gemini_chunk, gemini_error, pieces, reply
-from tests.llm.wire import Act, answer, event, playing
+from tests.llm.provider_formats import GEMINI, GO, KEY, as_message, gemini_chunk, gemini_error, pieces, reply
+from tests.llm.provider_server import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
 

@@ -21,8 +21,8 @@ from hutch.llm.interface import (
 )
 from hutch.llm.model_factory import Access, open_model
 from hutch.llm.model_name import parse_model_name
-from tests.llm.dialects import CHAT, KEY, OLLAMA, as_message, chat_call, chat_chunk, pieces, reply
-from tests.llm.wire import Act, answer, event, playing
+from tests.llm.provider_formats import CHAT, KEY, OLLAMA, as_message, chat_call, chat_chunk, pieces, reply
+from tests.llm.provider_server import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from hutch.llm.interface import (
 )
 from hutch.llm.model_factory import Access, open_model
 from hutch.llm.model_name import parse_model_name
-from tests.llm.dialects import (
+from tests.llm.provider_formats import (
     KEY,
     RESPONSES,
     as_message,
@@ -29,7 +29,7 @@ from tests.llm.dialects import (
     responses_reply,
     responses_whole,
 )
-from tests.llm.wire import Act, playing
+from tests.llm.provider_server import Act, playing
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Message, Request, ToolSpec
-from tests.llm.dialects import ANTHROPIC, CHAT, DIALECTS, GEMINI, OLLAMA, Dialect, pieces
-from tests.llm.wire import Act, playing
+from tests.llm.provider_formats import ANTHROPIC, CHAT, DIALECTS, GEMINI, OLLAMA, Dialect, pieces
+from tests.llm.provider_server import Act, playing
 
 TOOLS = (ToolSpec("bash", "Run a command.", {"type": "object", "properties": {}}),)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

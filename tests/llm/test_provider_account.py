@@ -8,8 +8,8 @@ import pytest
 from hutch.llm.interface import Text
 from hutch.llm.provider_account import Account
 from tests.deadline import DEADLINE_S
-from tests.llm.dialects import DIALECTS, GO, Dialect, pieces, reply
-from tests.llm.wire import Act, Wire, playing
+from tests.llm.provider_formats import DIALECTS, GO, Dialect, pieces, reply
+from tests.llm.provider_server import Act, Wire, playing
 
 every = pytest.mark.parametrize("dialect", DIALECTS, ids=str)
 LS = '{"command": "ls"}'

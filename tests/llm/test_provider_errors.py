@@ -12,8 +12,8 @@ from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, No
 from hutch.llm.interface import Again, Call, Finish, FromUser, Request, Text, Usage
 from hutch.llm.retry import RetryPolicy
 from tests.deadline import DEADLINE_S
-from tests.llm.dialects import ANTHROPIC, DIALECTS, GO, KEY, Dialect, pieces, reply
-from tests.llm.wire import Act, answer, event, playing
+from tests.llm.provider_formats import ANTHROPIC, DIALECTS, GO, KEY, Dialect, pieces, reply
+from tests.llm.provider_server import Act, answer, event, playing
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("dialect", DIALECTS, ids=str)]
 some = pytest.mark.parametrize

@@ -6,8 +6,9 @@ from hutch.domain.errors import Denied, Unavailable
 from hutch.llm.interface import Text
 from hutch.llm.model_factory import Access, open_model
 from hutch.llm.model_name import parse_model_name
-from tests.llm.dialects import CHAT, DIALECTS, GO, KEY, Dialect, pieces
-from tests.llm.wire import Act, Wire, answer, playing
+from hutch.system.trusted_certificates import trusted_certificates
+from tests.llm.provider_formats import CHAT, DIALECTS, GO, KEY, Dialect, pieces
+from tests.llm.provider_server import Act, Wire, answer, playing
 
 pytestmark = pytest.mark.anyio
 every = pytest.mark.parametrize("dialect", DIALECTS, ids=str)
@@ -49,6 +50,23 @@ async def test_a_response_that_is_no_stream_is_not_retried(dialect: Dialect) -> 
         with pytest.raises(Unavailable, match=r"It sent text/html where .* Check models\.\w+_base_url"):
             await pieces(dialect.open(wire))
     assert len(wire.bodies) == 1
+
+
+async def test_certificates_are_loaded_for_https_only() -> None:
+    def loads() -> int:
+        used = trusted_certificates.cache_info()
+        return used.hits + used.misses
+
+    before = loads()
+    async with playing(Act(CHAT.reply("Look.", ()))) as wire:
+        assert Text("Look.") in await pieces(CHAT.open(wire))
+    assert loads() == before
+    model = open_model(
+        parse_model_name("openai-compatible:x"),
+        Access(base_urls={"openai-compatible": "HTTPS://127.0.0.1:1"}),
+    )
+    await model.close()
+    assert loads() == before + 1
 
 
 async def test_without_a_key_none_is_sent_and_the_server_may_require_one() -> None:

@@ -5,8 +5,8 @@ import pytest
 from hutch.domain.errors import Unavailable
 from hutch.llm.interface import CallArguments, CallStarted, Text, Thinking
 from hutch.llm.reply_limits import MAX_EVENT_BYTES, MAX_REPLY_CHARS, Bound
-from tests.llm.dialects import ANTHROPIC, CHAT, DIALECTS, Dialect, chat_call, chat_chunk, pieces
-from tests.llm.wire import Act, answer, playing
+from tests.llm.provider_formats import ANTHROPIC, CHAT, DIALECTS, Dialect, chat_call, chat_chunk, pieces
+from tests.llm.provider_server import Act, answer, playing
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024

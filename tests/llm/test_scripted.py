@@ -8,8 +8,8 @@ from hutch.domain.errors import BadRequest
 from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Request, Text
 from hutch.llm.retry import RetryingModel
 from tests.deadline import DEADLINE_S
-from tests.llm import dialects
-from tests.llm.dialects import as_message
+from tests.llm import provider_formats
+from tests.llm.provider_formats import as_message
 from tests.llm.scripted_models import pieces, reply, scripted
 
 pytestmark = pytest.mark.anyio
@@ -63,10 +63,10 @@ async def test_a_summary_uses_no_reply_and_compacted_messages_still_count() -> N
     model = scripted("[{text: one}, {when: {contains: good}, text: two}, {text: three}]")
     first = await reply(model)
     with pytest.raises(BadRequest, match="writes no summaries"):
-        await dialects.reply(model, Request("", (FromUser("go"), as_message(first)), summary=True))
+        await provider_formats.reply(model, Request("", (FromUser("go"), as_message(first)), summary=True))
     compacted = (FromModel("", (), first.opaque), FromTool("1", "bash", "good"))
     short = Request("", (FromUser("in short"),), compacted=compacted)
-    assert (await dialects.reply(model, short)).text == "two"
+    assert (await provider_formats.reply(model, short)).text == "two"
 
 
 async def test_a_cancelled_reply_stops() -> None:

@@ -24,7 +24,7 @@ from hutch.sessions.agent_terminals import AgentTerminals
 from hutch.sessions.requests import OpenTerminal, ReadFile, TerminalProgram
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import call, cassette, owner, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 ADA = "usr_ada"

@@ -9,7 +9,7 @@ from hutch.domain.events import InputProcessed, RunStarted
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.sessions.input_processing import DROPPED
-from tests.sessions.hosting import call, cassette, owner, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from hutch.sessions import requests
 from hutch.sessions.interface import Viewer
 from hutch.snapshots.disk_walk import TICK_NS, Clock
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

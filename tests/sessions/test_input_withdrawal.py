@@ -9,7 +9,7 @@ from hutch.domain.events import Event, InputProcessed, MessageSent, RunEnded, Ru
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.sessions.input_withdrawal import TOO_LATE, WITHDRAWN
-from tests.sessions.hosting import call, cassette, owner, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

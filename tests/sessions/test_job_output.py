@@ -16,7 +16,7 @@ from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.sessions import requests
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import cassette, owner, serving, state, until
+from tests.sessions.session_server import cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

@@ -39,8 +39,8 @@ from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, aban
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
-from tests.forked import PLAIN, Forked
-from tests.sessions.hosting import call, cassette, owner, serving, state, until
+from tests.forked_command import PLAIN, Forked
+from tests.sessions.session_server import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 ROUNDS = int(os.environ.get("HUTCH_TEST_KILLS", "12"))
@@ -50,7 +50,7 @@ SETTLED = ("idle", "parked", "ended")
 async def _kill(home: Path, model: str, seed: int) -> list[dict[str, Any]]:
     """Start a server, kill it at some moment, and answer what it had acknowledged."""
     process = Forked(
-        [sys.executable, "-m", "tests.sessions.victim", str(home), model, str(seed)],
+        [sys.executable, "-m", "tests.sessions.killed_server", str(home), model, str(seed)],
         env=PLAIN,
         stdout=subprocess.PIPE,
         start_new_session=True,

@@ -38,7 +38,17 @@ from hutch.store.session_inputs import Inputs, add_input
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import BUG, call, cassette, nobody, owner, repository, serving, state, until
+from tests.sessions.session_server import (
+    BUG,
+    call,
+    cassette,
+    nobody,
+    owner,
+    repository,
+    serving,
+    state,
+    until,
+)
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
 from hutch.sessions.requests import CloseTerminal, OpenTerminal, RunCommand, TakeSnapshot, TerminalProgram
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import owner, serving, state, until
+from tests.sessions.session_server import owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from hutch.gateway.gateway_context import Server
 from hutch.llm.interface import Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, open_setup
 from tests.agent.run_setups import call as called
-from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from hutch.flows.run_execution.agent_work_and_tests import REOPENED
 from hutch.llm.interface import FromTool, FromUser
 from hutch.sessions import requests
 from hutch.sessions.state_before_last_run import effective_entries
-from tests.sessions.hosting import call, owner, serving, until
+from tests.sessions.session_server import call, owner, serving, until
 from tests.sessions.undo_setup import Stage
 
 pytestmark = pytest.mark.anyio

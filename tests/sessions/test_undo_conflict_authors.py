@@ -12,7 +12,7 @@ from hutch.domain.ids import SessionId
 from hutch.sessions import requests
 from hutch.sessions.changes_to_undo import find_last_run
 from hutch.sessions.undo_conflict_authors import later_changes
-from tests.sessions.hosting import call, serving
+from tests.sessions.session_server import call, serving
 from tests.sessions.undo_setup import Stage
 
 pytestmark = pytest.mark.anyio

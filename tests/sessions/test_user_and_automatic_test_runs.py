@@ -11,7 +11,7 @@ from hutch.domain.session import NewSession
 from hutch.flows import sessions, user_test_runs
 from hutch.gateway.gateway_context import Server
 from hutch.sessions.requests import RunCommand, StartTests, StopWatchingTests, WriteFile
-from tests.sessions.hosting import owner, repository, serving, state, until
+from tests.sessions.session_server import owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
 FILES = {

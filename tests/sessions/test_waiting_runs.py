@@ -11,7 +11,7 @@ from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.sessions.requests import OpenTerminal
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import call, cassette, owner, serving, state, until
+from tests.sessions.session_server import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 

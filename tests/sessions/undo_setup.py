@@ -18,7 +18,7 @@ from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests
 from hutch.workspace.change_observer_interface import ChangeObserver
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import call, cassette, owner, repository, state, until
+from tests.sessions.session_server import call, cassette, owner, repository, state, until
 
 IGNORING = {"a.txt": "a\n", ".gitignore": ".env\nbuild/\n__pycache__/\n"}
 SCRIPT = (

@@ -11,7 +11,7 @@ from hutch.snapshots.comparison import Change, changes, differences, patch
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.snapshots.trees import discard, git
+from tests.snapshots.random_trees import discard, git
 
 GIT = Git({"PATH": os.defpath})
 pytestmark = pytest.mark.anyio

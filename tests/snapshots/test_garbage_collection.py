@@ -13,7 +13,7 @@ from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import MAX_PACKS, collect, is_due
 from hutch.snapshots.prebuilt_base_file_index import index_base
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.snapshots.trees import git
+from tests.snapshots.random_trees import git
 
 GIT = Git({"PATH": os.defpath})
 pytestmark = pytest.mark.anyio

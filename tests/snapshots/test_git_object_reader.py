@@ -17,7 +17,7 @@ from hutch.snapshots.git_object_reader import (
     parse_tree,
 )
 from hutch.snapshots.pack_writer import PackWriter
-from tests.snapshots.trees import git
+from tests.snapshots.random_trees import git
 
 
 @pytest.fixture

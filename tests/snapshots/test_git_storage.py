@@ -10,7 +10,7 @@ import pytest
 from hutch.domain.errors import NotFound
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.snapshots.trees import git
+from tests.snapshots.random_trees import git
 
 CRASHES = Path(__file__).with_name("snapshot_crashes.py")
 

@@ -28,8 +28,8 @@ from hutch.snapshots.git_tree_layout import (
     write_snapshot_tree,
 )
 from hutch.snapshots.pack_writer import PackWriter
-from tests.examples import examples
-from tests.snapshots.trees import git
+from tests.hypothesis_examples import examples
+from tests.snapshots.random_trees import git
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hutch.snapshots.ignore_rules import MAX_GITIGNORE_BYTES, IgnoreRules
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 GIT = ["git", "-c", "core.excludesFile=/dev/null", "-c", "core.ignoreCase=false", "-c", "safe.directory=*"]
 

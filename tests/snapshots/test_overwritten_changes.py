@@ -16,7 +16,7 @@ from hutch.snapshots.git_storage import Snapshot
 from hutch.snapshots.git_tree_layout import FILES, Leaf, OmittedEntry
 from hutch.snapshots.prebuilt_base_file_index import index_base
 from hutch.snapshots.snapshot import NOTHING_ANNOUNCED, Content, Snapshots
-from tests.snapshots.trees import git
+from tests.snapshots.random_trees import git
 
 LIMITS = SnapshotLimits(large_bytes=50_000, file_bytes=100_000, ignored_file_bytes=10)
 

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.pack_writer import FileShrunk, PackWriter
-from tests.snapshots.trees import git
+from tests.snapshots.random_trees import git
 from tests.workspace.full_disk import files_no_longer_than
 
 

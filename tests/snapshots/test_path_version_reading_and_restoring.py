@@ -19,7 +19,7 @@ from hutch.snapshots.path_version_reading_and_restoring import (
     put_versions,
 )
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.snapshots.trees import describe
+from tests.snapshots.random_trees import describe
 
 A = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"  # of "a"
 

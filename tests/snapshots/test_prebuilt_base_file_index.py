@@ -14,9 +14,9 @@ from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.prebuilt_base_file_index import BaseIndex, index_base
 from hutch.snapshots.restore import fill_from_snapshot, restore
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 from tests.snapshots.mounted_overlay import coarse, layered
-from tests.snapshots.trees import apply, changes, describe, discard, git, makes
+from tests.snapshots.random_trees import apply, changes, describe, discard, git, makes
 
 
 @pytest.fixture

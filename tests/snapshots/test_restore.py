@@ -14,7 +14,7 @@ from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.restore import RestoreResult, RestoreRound, restore
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.snapshots.trees import describe, discard
+from tests.snapshots.random_trees import describe, discard
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.git_tree_layout import Leaf, OmittedEntry
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 from tests.snapshots.mounted_overlay import coarse
-from tests.snapshots.trees import apply, changes, describe, discard, git, makes, write_tree
+from tests.snapshots.random_trees import apply, changes, describe, discard, git, makes, write_tree
 from tests.workspace.full_disk import files_no_longer_than
 
 

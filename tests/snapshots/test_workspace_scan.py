@@ -14,7 +14,7 @@ import pytest
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
-from tests.snapshots.trees import describe, git, write_tree
+from tests.snapshots.random_trees import describe, git, write_tree
 
 BUSY = """
 import os, random, sys

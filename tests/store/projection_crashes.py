@@ -15,7 +15,7 @@ from pathlib import Path
 from hutch.domain.events import SessionOpened
 from hutch.domain.ids import new_session_id
 from hutch.store.event_log import open_log
-from tests.store.crashes import fork
+from tests.store.log_writer_crashes import fork
 from tests.store.usage_events import make_events, projector, read_folded, read_rows
 
 

@@ -23,7 +23,7 @@ from hutch.store.database import MIGRATIONS, Migrations, open_database
 from hutch.store.doctor_and_completion_queries import query_read_only
 from hutch.store.process_lock import hold_process_lock
 from tests.deadline import DEADLINE_S
-from tests.forked import PLAIN, Forked, run
+from tests.forked_command import PLAIN, Forked, run
 
 from .direct_sql import sql
 

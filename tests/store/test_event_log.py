@@ -28,7 +28,7 @@ from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
 from hutch.store.signed_log_head_statements import Signer
 from tests.deadline import DEADLINE_S
-from tests.forked import PLAIN, Forked
+from tests.forked_command import PLAIN, Forked
 
 from .direct_sql import sql
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forked import PLAIN, run
+from tests.forked_command import PLAIN, run
 
 NEXT = """
 import asyncio, sys

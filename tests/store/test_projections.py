@@ -16,8 +16,8 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.usage_totals import Usage
 from tests.deadline import DEADLINE_S
-from tests.examples import examples
-from tests.schema import place_database
+from tests.hypothesis_examples import examples
+from tests.new_database import place_database
 from tests.store.usage_events import make_events, projector, read_folded, read_rows
 
 STARTED = RunStarted(run_id="run_1", prompt="", persona="engineer", model="m:a")

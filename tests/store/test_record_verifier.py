@@ -19,7 +19,7 @@ from hutch.store.receipt_reader import read_receipt
 from hutch.store.record_format import FILES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_VALUES, README, statement_line
 from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signed_log_head_statements import Statement
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 from .handmade_records import (
     FOREIGN_SIGNER,

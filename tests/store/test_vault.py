@@ -14,7 +14,7 @@ from cryptography.fernet import Fernet
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.store.vault import Vault
-from tests.forked import PLAIN, Forked
+from tests.forked_command import PLAIN, Forked
 
 
 def files(home: Path) -> tuple[Path, Path]:

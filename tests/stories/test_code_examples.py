@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api_server import V1, Api, serving
 from tests.node import node
-from tests.sessions.hosting import call, cassette, repository
+from tests.sessions.session_server import call, cassette, repository
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from joserfc.jwk import RSAKey
 from hutch.store.users import Users
 from tests.forge.github_server import HOST
 from tests.forge.repositories import commit, git
-from tests.gateway.api import V1, Api, eventually
-from tests.sessions.hosting import call, repository
-from tests.stories.github import (
+from tests.gateway.api_server import V1, Api, eventually
+from tests.sessions.session_server import call, repository
+from tests.stories.github_story import (
     FINISH,
     FINISH_MORE,
     FIX,

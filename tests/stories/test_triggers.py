@@ -10,10 +10,10 @@ from hutch.flows.forge_request_handler import TriggerOptions
 from hutch.llm.scripted import OFFLINE
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git
-from tests.gateway.api import V1, Api, eventually
+from tests.gateway.api_server import V1, Api, eventually
 from tests.gateway.webhook_sender import SECRET, assigned, commented, deliver, labeled, on_a_line, reviewed
-from tests.sessions.hosting import call
-from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, TOKEN, Story, story
+from tests.sessions.session_server import call
+from tests.stories.github_story import FINISH, FINISH_MORE, FIX, MORE, TOKEN, Story, story
 
 pytestmark = pytest.mark.anyio
 QUICK = TriggerOptions(poll_s=0.02, edit_s=0.0, settle_s=0.5)

@@ -21,7 +21,15 @@ from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.forge.repositories import commit_tree, git, make_repository
-from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
+from tests.workspace.preparation_fixtures import (
+    COPY,
+    FILES,
+    HOST,
+    content,
+    fingerprint,
+    make_home,
+    make_project,
+)
 
 pytestmark = pytest.mark.anyio
 

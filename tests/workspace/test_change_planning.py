@@ -11,7 +11,7 @@ from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFou
 from hutch.edit.file_operations import Delete, FileChange, Move, Operation, Write
 from hutch.workspace.files.change_planning import MAX_FILE_BYTES
 from hutch.workspace.files.files import Files
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 from tests.workspace.file_change_helpers import close, everything, make_place, opened, sha
 
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"

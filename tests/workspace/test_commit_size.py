@@ -9,7 +9,7 @@ from hutch.workspace.lifecycle.commit_size import CommitSize, check_size, read_t
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from tests.forge.repositories import commit_tree, git, make_repository
-from tests.workspace.preparing import FILES, HOST, make_home, make_project
+from tests.workspace.preparation_fixtures import FILES, HOST, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.workspace import Workspace
-from tests.workspace.preparing import COPY, HOST, OVERLAY, fingerprint, make_home, make_project
+from tests.workspace.preparation_fixtures import COPY, HOST, OVERLAY, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 ROOTS = (".venv", "src/node_modules")

@@ -10,7 +10,7 @@ from hutch.workspace.lifecycle.in_place_workspace import open_in_place
 from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.snapshot_comparison import Difference, find_differences
 from hutch.workspace.workspace import COMPARING, Workspace
-from tests.workspace.preparing import HOST, make_home
+from tests.workspace.preparation_fixtures import HOST, make_home
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.directory_listing import MAX_ENTRIES, MAX_OPEN_LEVELS, Entry, Page, Walk, list_page
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 
 @pytest.fixture

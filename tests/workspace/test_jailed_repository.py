@@ -12,7 +12,7 @@ from hutch.forge.bare_mirror import has_commit
 from hutch.workspace.lifecycle.git_repository_and_head_detection import Head, Layout, quick_head
 from hutch.workspace.lifecycle.jailed_repository import open_jailed_repository
 from tests.forge.repositories import commit, commit_tree, git, make_repository
-from tests.workspace.preparing import HOST
+from tests.workspace.preparation_fixtures import HOST
 
 pytestmark = pytest.mark.anyio
 

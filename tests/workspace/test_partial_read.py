@@ -23,7 +23,7 @@ from hutch.workspace.files.partial_read import (
     read_range,
     slice_lines,
 )
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 from tests.workspace.file_change_helpers import sha
 
 

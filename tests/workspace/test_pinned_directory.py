@@ -10,7 +10,7 @@ from hutch.jail.jail_startup import open_jail
 from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, pin_path
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from tests.forge.repositories import commit, git, make_repository
-from tests.workspace.preparing import HOST, content, make_home
+from tests.workspace.preparation_fixtures import HOST, content, make_home
 
 pytestmark = pytest.mark.anyio
 

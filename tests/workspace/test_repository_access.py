@@ -12,8 +12,8 @@ from hutch.domain.errors import BadRequest, Denied, NotARepository
 from hutch.settings import find_paths
 from hutch.workspace.admission.repository_access import Repositories
 from tests.forge.repositories import git
-from tests.forked import PLAIN, run
-from tests.sessions.hosting import repository
+from tests.forked_command import PLAIN, run
+from tests.sessions.session_server import repository
 
 # In namespaces of its own, where anybody may mount.
 PROGRAM = """

@@ -18,7 +18,7 @@ from hutch.workspace.files.tree_copy import (
     copy_base,
     copy_tree,
 )
-from tests.workspace.preparing import content, fingerprint
+from tests.workspace.preparation_fixtures import content, fingerprint
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from tests.examples import examples
 from tests.forge.repositories import commit, git, make_repository
-from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home
+from tests.hypothesis_examples import examples
+from tests.workspace.preparation_fixtures import COPY, HOST, OVERLAY, content, make_home
 
 
 async def brought(home: Home, source: Path, options: Options) -> dict[str, str | bytes]:

@@ -20,9 +20,9 @@ from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
 from hutch.workspace.workspace import DEFAULT, SnapshotLimits, Workspace
 from tests.deadline import DEADLINE_S
-from tests.forked import PLAIN, ROOT, run
+from tests.forked_command import PLAIN, ROOT, run
 from tests.workspace.full_disk import files_no_longer_than
-from tests.workspace.preparing import HOST, make_home
+from tests.workspace.preparation_fixtures import HOST, make_home
 
 pytestmark = pytest.mark.anyio
 

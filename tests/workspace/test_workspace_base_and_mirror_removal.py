@@ -29,8 +29,8 @@ from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from tests.forked import PLAIN, run
-from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
+from tests.forked_command import PLAIN, run
+from tests.workspace.preparation_fixtures import COPY, HOST, OVERLAY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

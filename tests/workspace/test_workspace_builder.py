@@ -23,8 +23,8 @@ from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
-from tests.forked import PLAIN, Forked, run
-from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
+from tests.forked_command import PLAIN, Forked, run
+from tests.workspace.preparation_fixtures import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 
@@ -440,7 +440,7 @@ async def test_cancelling_leaves_nothing_behind(home: Home, project: Path) -> No
 PREPARING = """
 import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[1])
-from tests.workspace.preparing import HOST, Home
+from tests.workspace.preparation_fixtures import HOST, Home
 from hutch.workspace.lifecycle.workspace_builder import prepare
 home, source, id, die = Home(pathlib.Path(sys.argv[2])), pathlib.Path(sys.argv[3]), sys.argv[4], sys.argv[5]
 def report(progress):

@@ -25,7 +25,7 @@ from hutch.workspace.lifecycle.workspace_filling import (
 )
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.forge.repositories import make_repository
-from tests.workspace.preparing import HOST, make_home, make_project
+from tests.workspace.preparation_fixtures import HOST, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 
@@ -97,7 +97,7 @@ async def test_long_work_ends_where_it_asks() -> None:
 PREPARING = """
 import asyncio, pathlib, sys
 sys.path.insert(0, sys.argv[1])
-from tests.workspace.preparing import HOST, Home
+from tests.workspace.preparation_fixtures import HOST, Home
 from hutch.domain.errors import HutchError
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_builder import prepare

@@ -16,9 +16,17 @@ from hutch.workspace.lifecycle.base_checkout import tree_path
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount, open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
-from tests.forked import PLAIN
-from tests.forked import run as run_forked
-from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
+from tests.forked_command import PLAIN
+from tests.forked_command import run as run_forked
+from tests.workspace.preparation_fixtures import (
+    HOST,
+    MEMORY,
+    OVERLAY,
+    content,
+    fingerprint,
+    make_home,
+    make_project,
+)
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from hutch.workspace.workspace_quota import Quota, Usage
-from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
+from tests.workspace.preparation_fixtures import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

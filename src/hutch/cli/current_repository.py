@@ -29,7 +29,7 @@ class CurrentRepository:
         return _normalised(repository) in self.remotes
 
 
-def newest_here(sessions: Sequence[T], repository_of: Callable[[T], str]) -> T | None:
+def newest_of_repository(sessions: Sequence[T], repository_of: Callable[[T], str]) -> T | None:
     """The first of these sessions, the newest first, that works on the current repository; else the first."""
     here = find_current_repository(Path.cwd())
     mine = (each for each in sessions if here is not None and here.is_at(repository_of(each)))

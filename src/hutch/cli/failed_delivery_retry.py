@@ -25,12 +25,12 @@ POLL_INTERVAL_S = 0.2
 def named_run(loaded: LoadedSettings, name: str) -> tuple[str, Where]:
     """Find a run by name, and its location: this installation or a remote server."""
     try:
-        return asyncio.run(_here(loaded, name)), "anywhere"
+        return asyncio.run(_find_in_database(loaded, name)), "anywhere"
     except NotFound as unknown:
         return asyncio.run(_elsewhere(name, unknown)), "server"
 
 
-async def _here(loaded: LoadedSettings, name: str) -> str:
+async def _find_in_database(loaded: LoadedSettings, name: str) -> str:
     async with event_log.event_log(loaded.paths) as log:
         return (await Runs(log).get(await find_run_id(log, name))).id
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from hutch.app.local_sessions import Local, open_local
-from hutch.cli.current_repository import MAX_NEWEST, newest_here
+from hutch.cli.current_repository import MAX_NEWEST, newest_of_repository
 from hutch.cli.local_session_lookup import find_session
 from hutch.cli.new_session_request_body import model_name, repository_address
 from hutch.cli.session_client import Version
@@ -73,7 +73,7 @@ class LocalSessions:
         rows = self.local.services.rows
         runs = await Runs(rows).page(limit=MAX_NEWEST)
         sessions = await Sessions(rows).get_many([run.session_id for run in runs])
-        last = newest_here(
+        last = newest_of_repository(
             runs, lambda run: sessions[run.session_id].repository if run.session_id in sessions else ""
         )
         return last.id if last else ""

@@ -10,7 +10,7 @@ import typer
 
 from hutch import settings
 from hutch.app.event_log import event_log
-from hutch.cli.current_repository import MAX_NEWEST, newest_here
+from hutch.cli.current_repository import MAX_NEWEST, newest_of_repository
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.event_log import SqlLog
@@ -58,7 +58,7 @@ def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
 async def _last_session(log: SqlLog) -> SessionId:
     ids = [head.session_id for head in await log.heads(limit=MAX_NEWEST)]
     rows = await Sessions(log).get_many(ids)  # logs of older versions and of the MCP server have none
-    last = newest_here(ids, lambda id: rows[id].repository if id in rows else "")
+    last = newest_of_repository(ids, lambda id: rows[id].repository if id in rows else "")
     if last is None:
         raise NotFound(NONE_YET)
     return last

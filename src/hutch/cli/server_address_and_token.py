@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # most commands need only the server's address; loading the s
     from hutch.settings import LoadedSettings
 
 API = "/api/v1"
-NONE_HERE = "No server is running here. Start one with `hutch up`, or use another with `hutch login URL`."
+NO_SERVER = "No server is running here. Start one with `hutch up`, or use another with `hutch login URL`."
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -79,7 +79,7 @@ def local_address(paths: Paths, token: str = "") -> Address:
     """The address of this installation's server on this machine."""
     running = find_server(paths.server_files)
     if running is None:
-        raise Unavailable(NONE_HERE)
+        raise Unavailable(NO_SERVER)
     token = token or local_token(paths.server_files) or ""
     if not token:
         raise Unavailable(no_local_token(running.url, paths))

@@ -215,7 +215,7 @@ async def open_sessions(
         async with Client(partial(local_address, paths)) as client:
             yield ServedSessions(client, early)
         return
-    async with _open_here(jobs=jobs) as sessions:
+    async with _open_in_process(jobs=jobs) as sessions:
         yield sessions
 
 
@@ -223,7 +223,7 @@ async def open_sessions(
 async def open_chosen_sessions() -> AsyncIterator[SessionClient]:
     """The sessions of the server that commands use; if there is none, those of this process."""
     if uses_no_server(settings.load()):
-        async with _open_here() as sessions:
+        async with _open_in_process() as sessions:
             yield sessions
     else:
         async with Client() as client:
@@ -231,7 +231,7 @@ async def open_chosen_sessions() -> AsyncIterator[SessionClient]:
 
 
 @asynccontextmanager
-async def _open_here(*, jobs: int = 1) -> AsyncIterator[SessionClient]:
+async def _open_in_process(*, jobs: int = 1) -> AsyncIterator[SessionClient]:
     with without_gc():
         load_structlog()
         from hutch.cli.local_session_client import LocalSessions  # loads the jail and the agent

@@ -18,7 +18,7 @@ PROGRESS_INTERVAL_S = 5.0
 UNDO_EVENTS = ("session.rewound", "changes.undone", "session.redone")
 UNCHANGED = "No file had to be changed."
 # Why a file was left, and what its user can do.
-KEPT = {
+REASONS = {
     "overlap": "others changed the same lines",
     "binary": "others changed it too, and it cannot be merged",
     "changed_since": "others changed it after it was created, so there is no earlier version to merge",
@@ -103,7 +103,7 @@ def _describe_files(session_id: str, effect: Event, *, keeps: bool) -> str:
         said.append(f"Resolve the conflicts that are marked in {_names(effect['marked'])}.")
     if effect["kept"]:
         reasons = effect.get("reasons") or {}
-        said.append(_describe_kept(effect["kept"], reasons))
+        said.append(_describe_unchanged(effect["kept"], reasons))
         is_redo = effect["type"] == "session.redone"
         if not keeps and not is_redo and any(each not in NOT_DISCARDED for each in reasons.values()):
             said.append(f"Change them yourself, or take their old versions: {_discarding(session_id)}.")
@@ -113,9 +113,9 @@ def _describe_files(session_id: str, effect: Event, *, keeps: bool) -> str:
     return " ".join(said)
 
 
-def _describe_kept(kept: Sequence[str], reasons: Mapping[str, str]) -> str:
+def _describe_unchanged(kept: Sequence[str], reasons: Mapping[str, str]) -> str:
     named = [
-        f"{visible(path)} ({KEPT[reasons[path]]})" if reasons.get(path) in KEPT else visible(path)
+        f"{visible(path)} ({REASONS[reasons[path]]})" if reasons.get(path) in REASONS else visible(path)
         for path in kept[:MAX_SHOWN_FILES]
     ]
     more = f" and {len(kept) - MAX_SHOWN_FILES} more" if len(kept) > MAX_SHOWN_FILES else ""

@@ -31,7 +31,7 @@ from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspaces import Workspaces
 
-KEPT_MS = 10 * 60 * 1000  # the newest session of a user, whose run has just failed, can be resumed
+RESUMABLE_MS = 10 * 60 * 1000  # the newest session of a user, whose run has just failed, can be resumed
 MAY_CHANGE_FILES = (CommandStarted, FileChanged, FilesChanged, TerminalOpened, ToolCalled)
 PAGE = 100
 
@@ -47,8 +47,8 @@ class Excess:
     """The sessions whose files must go, and the size of the rest."""
 
     sessions: tuple[Session, ...] = ()
-    kept: int = 0  # the number of idle sessions that keep their files
-    kept_bytes: int = 0
+    remaining: int = 0  # the number of idle sessions that keep their files
+    remaining_bytes: int = 0
 
 
 async def find_excess(
@@ -71,7 +71,7 @@ async def find_excess(
         if size <= max_bytes:
             break
         is_newest = newest[each.session.owner].id == each.session.id
-        if await _is_removable(log, each.session, kept_ms=KEPT_MS if is_newest else 0, at_ms=at_ms):
+        if await _is_removable(log, each.session, kept_ms=RESUMABLE_MS if is_newest else 0, at_ms=at_ms):
             found.append(each.session)
             size -= each.bytes
     return Excess(tuple(found), len(stored) - len(found), size)

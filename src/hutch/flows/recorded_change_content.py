@@ -21,6 +21,7 @@ from hutch.flows.sessions import allowed, may_write
 from hutch.flows.visible_log import read_page
 from hutch.sessions.requests import Diff, ReadSnapshotFile
 from hutch.workspace.files.partial_read import Bytes
+from hutch.workspace.recorded_file_reading import read_recorded
 from hutch.workspace.snapshot_comparison import Difference, find_differences
 
 Version = Literal["before", "after"]
@@ -43,7 +44,8 @@ async def read_content(
     if not existed:
         raise NotFound(f"'{path}' did not exist {version} event {seq}: it was {event.kind}.")
     _check_stored(number, seq)
-    asked = ReadSnapshotFile(number, path, length=MAX_CONTENT_BYTES)
+    expected = event.before if is_before else event.after
+    asked = ReadSnapshotFile(number, path, length=MAX_CONTENT_BYTES, sha256=expected)
     try:
         found = await _read(services, session, asked, by=who.user.id)
     except NotFound as error:
@@ -54,7 +56,6 @@ async def read_content(
             f"snapshot {number} in a fork to read it.",
             limit="content",
         )
-    expected = event.before if is_before else event.after
     if expected and await asyncio.to_thread(_hash, found.data) != expected:
         raise NotFound(
             f"The content {version} event {seq} is not stored: another process changed '{path}' before "
@@ -83,7 +84,7 @@ async def read_diff(services: Services, who: Caller, session_id: str, seq: int) 
     _check_stored(new, seq)
     path = event.path if isinstance(event, FileChanged) else ""
     if isinstance(event, FileChanged):
-        await _check_hashes(services, who, session, seq, event)
+        path = await _check_hashes(services, who, session, seq, event)
     read_only = not await may_write(services, who, session)
     ignored = isinstance(event, FilesChanged) and event.ignored
     asked = Diff(old, new, path, read_only=read_only, ignored=ignored)
@@ -99,8 +100,9 @@ async def read_diff(services: Services, who: Caller, session_id: str, seq: int) 
 
 async def _check_hashes(
     services: Services, who: Caller, session: Session, seq: int, event: FileChanged
-) -> None:
-    """Refuse a diff of other versions than those of the event."""
+) -> str:
+    """Refuse a diff of other versions than those of the event; returns the path that the snapshots have."""
+    real_path = event.path
     versions = (
         ("before", event.before, event.previous_snapshot, event.moved_from or event.path),
         ("after", event.after, event.snapshot, event.path),
@@ -108,7 +110,7 @@ async def _check_hashes(
     for version, expected, number, path in versions:
         if expected is None:
             continue
-        asked = ReadSnapshotFile(number, path, length=MAX_CONTENT_BYTES)
+        asked = ReadSnapshotFile(number, path, length=MAX_CONTENT_BYTES, sha256=expected)
         try:
             found = await _read(services, session, asked, by=who.user.id)
         except NotFound as error:
@@ -118,6 +120,9 @@ async def _check_hashes(
                 f"The diff of event {seq} is not stored: another process changed '{path}' {version} it, and "
                 f"snapshot {number} does not have that version."
             )
+        if path == event.path:
+            real_path = found.path
+    return real_path
 
 
 async def _read(services: Services, session: Session, asked: ReadSnapshotFile, *, by: str) -> Bytes:
@@ -125,7 +130,9 @@ async def _read(services: Services, session: Session, asked: ReadSnapshotFile, *
         return await services.host.call(session.id, asked, by=by)
     number = await _place_number(services, session)
     async with services.open_directory(Path(session.repository), number=number) as workspace:
-        return await workspace.read_snapshot(asked.snapshot, asked.path, asked.start, asked.length)
+        return await read_recorded(
+            workspace, asked.snapshot, asked.path, asked.start, asked.length, asked.sha256
+        )
 
 
 async def _compare(services: Services, session: Session, asked: Diff, *, by: str) -> Difference:

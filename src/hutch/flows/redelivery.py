@@ -31,7 +31,7 @@ class RunRecord:
 
     ended: RunEnded | None = None
     last: DeliveryEnded | None = None
-    asked: bool = False  # a delivery was requested since
+    requested: bool = False  # a delivery was requested since
     failing: bool = False  # a user has accepted that its tests fail
 
 
@@ -56,9 +56,9 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
             f"{record.last.reason} To propose the work anyway, confirm that this is known: "
             f'{{"failing": true}} in the request, or hutch changes propose {run_id}'
         )
-    if not record.asked or (failing and not record.failing):
-        asked = DeliveryRequested(run_id=run_id, by=who.user.id, failing=failing)
-        await services.log.append(session.id, [asked])
+    if not record.requested or (failing and not record.failing):
+        requested = DeliveryRequested(run_id=run_id, by=who.user.id, failing=failing)
+        await services.log.append(session.id, [requested])
     await Runs(services.rows).requeue_ended(run_id, worker=services.reserved_for)
     await services.host.input(session.id)  # wake the worker
     return await run(services, who, run_id)
@@ -98,7 +98,7 @@ async def _settled(services: Services, who: Caller, found: QueuedRun) -> tuple[Q
     """A run and its log at the same moment: a failure is logged shortly before the run has ended."""
     for _ in range(SETTLE_TRIES):
         record = read(await read_log(services.log, SessionId(found.session_id)), found.id)
-        if found.state != "running" or record.last is None or record.asked:
+        if found.state != "running" or record.last is None or record.requested:
             break
         await asyncio.sleep(SETTLE_S)
         found = await run(services, who, found.id)
@@ -114,9 +114,9 @@ def read(entries: Sequence[Entry], run_id: str) -> RunRecord:
                 record.ended = ended
             case RunResumed() as resumed if resumed.run_id == run_id:
                 record.ended = None
-            case DeliveryRequested() as asked if asked.run_id == run_id:
-                record.asked, record.failing = True, record.failing or asked.failing
+            case DeliveryRequested() as requested if requested.run_id == run_id:
+                record.requested, record.failing = True, record.failing or requested.failing
             case DeliveryEnded() as ended if ended.run_id == run_id:
-                record.last, record.asked = ended, False
+                record.last, record.requested = ended, False
                 record.failing = record.failing and not ended.cancelled
     return record

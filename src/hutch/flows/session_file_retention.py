@@ -121,8 +121,8 @@ class Retention:
                 continue
             if dry_run or await remove_files(self.log, self.log, remove, session, TOO_MUCH):
                 gone.append(Gone(session.id, session.workspace_id, TOO_MUCH))
-        if excess.kept_bytes > self.keep.bytes:
-            logger.info("workspaces.over_limit", bytes=excess.kept_bytes, max_bytes=self.keep.bytes)
+        if excess.remaining_bytes > self.keep.bytes:
+            logger.info("workspaces.over_limit", bytes=excess.remaining_bytes, max_bytes=self.keep.bytes)
         return gone
 
     async def find_excess(self, *, at_ms: int | None = None) -> Excess:

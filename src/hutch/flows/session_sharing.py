@@ -69,8 +69,9 @@ async def share(
     return made
 
 
-async def unshare(accounts: Accounts, who: Caller, session_id: str, name: str, actor: Actor) -> None:
-    """Remove a user's share. A user may also give up their own, but not with a token that may only read."""
+async def unshare(accounts: Accounts, who: Caller, session_id: str, name: str, actor: Actor) -> str:
+    """Remove a user's share, and return their id. A user may also give up their own, but not with a token
+    that may only read."""
     if "write" in scopes_of(who.user.role):
         who.need("write")
     own = name in (who.user.id, who.user.name)
@@ -78,3 +79,4 @@ async def unshare(accounts: Accounts, who: Caller, session_id: str, name: str, a
     user = who.user if own else await accounts.users.find(name)
     await accounts.shares.remove(session_id, user.id)
     await accounts.note(actor, "session.unshared", session_id, detail=user.id)
+    return user.id

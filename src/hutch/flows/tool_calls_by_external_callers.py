@@ -70,7 +70,7 @@ class Tools:
     async def end(self) -> None:
         """After the jail was closed, take a last snapshot and end the session in the log."""
         try:
-            kept, reason = await self._kept("after the last call"), ""
+            kept, reason = await self._take_snapshot_if_changed("after the last call"), ""
         except HutchError as error:
             kept, reason = [], self._text(f"No last snapshot was taken: {error}")
         await self.recorder.settle()
@@ -121,7 +121,7 @@ class Tools:
         is_first = self.changes is not None and not self.changes.recorded and not self.toolbox.parallel(name)
         if name in COMMANDS or is_first:
             try:
-                kept = await self._kept(f"before {name}")
+                kept = await self._take_snapshot_if_changed(f"before {name}")
                 if is_first and self.changes is not None:
                     await self.changes.start(0, is_new=True)
                 await self.recorder.append(kept if name in COMMANDS else ())
@@ -136,7 +136,7 @@ class Tools:
             facts.append(image_event(NO_RUN, call_id, result.image, with_data=False))
         if name in self.toolbox and not self.toolbox.parallel(name):
             try:
-                facts += await self._kept(f"after {name}")
+                facts += await self._take_snapshot_if_changed(f"after {name}")
             except HutchError as error:
                 result = replace(
                     result, text=f"{result.text}\n[No snapshot was taken: {self._text(str(error))}]"
@@ -154,7 +154,7 @@ class Tools:
         await self.recorder.append([*facts, returned])
         return result
 
-    async def _kept(self, reason: str) -> list[Event]:
+    async def _take_snapshot_if_changed(self, reason: str) -> list[Event]:
         """Take a snapshot, if anything has changed since the last one."""
         taken = await self.context.workspace.snapshot(reason)
         if taken.id == self._snapshot:

@@ -1,6 +1,6 @@
 """The test runs of a session for its users: start, cancel, list and compare them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from hutch.domain.errors import BadRequest
@@ -14,7 +14,14 @@ from hutch.domain.recorded_test_runs import (
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.sessions import allowed
-from hutch.sessions.requests import CancelTests, StartTests, StopWatchingTests, WaitForTests
+from hutch.sessions.requests import (
+    CancelTests,
+    FoundSuite,
+    ListTestSuites,
+    StartTests,
+    StopWatchingTests,
+    WaitForTests,
+)
 from hutch.store.test_runs import StoredTests
 from hutch.system.lazy_dataclass import dataclass
 
@@ -27,6 +34,12 @@ class CasePage:
 
     cases: list[tuple[int, RecordedCase]]
     next: int | None
+
+
+async def suites(services: Services, who: Caller, session_id: str) -> Sequence[FoundSuite]:
+    """The tests that the files of a session have; none of them is run."""
+    session = await allowed(services, who, session_id)
+    return await services.host.call(session.id, ListTestSuites(), by=who.user.id)
 
 
 async def start(

@@ -22,7 +22,7 @@ class RemovedWorkspaces:
 
     ids: tuple[str, ...]
     bytes: int = 0
-    kept: dict[str, str] = field(default_factory=dict)
+    not_removed: dict[str, str] = field(default_factory=dict)
 
 
 async def remove_workspaces(log: SqlLog, workspaces: Workspaces, ids: Sequence[str]) -> RemovedWorkspaces:
@@ -35,7 +35,7 @@ async def remove_workspaces(log: SqlLog, workspaces: Workspaces, ids: Sequence[s
 
 async def remove_unused_workspaces(log: SqlLog, workspaces: Workspaces, *, age_ms: int) -> RemovedWorkspaces:
     """Remove the workspaces that nobody has used for `age_ms`."""
-    now_ms, gone, freed, kept = STEADY.now_ms(), [], 0, {}
+    now_ms, gone, freed, not_removed = STEADY.now_ms(), [], 0, {}
     for record in await workspaces.records():
         used_ms = await workspaces.last_used_ms(record.id)
         if now_ms - used_ms < age_ms:
@@ -46,12 +46,12 @@ async def remove_unused_workspaces(log: SqlLog, workspaces: Workspaces, *, age_m
         except HutchError as error:
             problem = str(error)
         if problem:
-            kept[record.id] = problem
+            not_removed[record.id] = problem
         else:
             gone.append(record.id)
             freed += size
     await workspaces.collect_bases()
-    return RemovedWorkspaces(tuple(gone), freed, kept)
+    return RemovedWorkspaces(tuple(gone), freed, not_removed)
 
 
 async def _remove(log: SqlLog, workspaces: Workspaces, id: str) -> str:

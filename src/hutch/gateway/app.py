@@ -137,12 +137,13 @@ def make_app(server: Server) -> FastAPI:
     app.state.authenticator = authenticator
     app.state.oidc = provider
     app.state.answered = Answered(server.rows)
-    app.state.streams = Streams()
+    app.state.streams = Streams(authenticator.access_changes)
     app.state.stream_quota = StreamQuota(serving.streams_per_user)
     app.state.metrics = measured
     add_routes(app)
     app.router.routes.append(Route(endpoint.PATH, mcp, methods=["POST"]))
     previews = Previews(server, authenticator, app.state.streams, app.state.stream_quota)
+    authenticator.access_changes.listeners.append(previews.access_changed)
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     app.router.default = web_app.PageOrNotFound(app.router.default)

@@ -176,7 +176,7 @@ class Jailed:
             duration_s=time.monotonic() - began,
             cpu_s=exit_.cpu_s,
             peak_bytes=exit_.peak_bytes,
-            limit_hit=hit or self.reported_limit(mark, capture, failed=exit_.code != 0),
+            limit_hit=hit or self.reported_limit(mark, capture, limits, failed=exit_.code != 0),
         )
 
     async def spawn(
@@ -250,10 +250,10 @@ class Jailed:
         return await self._meter.find_causes(reaper, alone=len(self._commands) <= 1)
 
     def reported_limit(
-        self, since: Mark, printed: Capture, *, failed: bool, lost: bool = False
+        self, since: Mark, printed: Capture, limits: Limits, *, failed: bool, lost: bool = False
     ) -> LimitHit | None:
-        """The limit that a command has met since the mark, as far as its output and the kernel tell."""
-        return self._meter.reported_since(since, printed.output, failed=failed, lost=lost)
+        """The limit of a command that it has met since the mark, as far as its output and the kernel tell."""
+        return self._meter.reported_since(since, printed.output, limits, failed=failed, lost=lost)
 
     def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
         """Every limit that was hit since the mark, each once; `ended` is a command that has just ended."""

@@ -25,7 +25,7 @@ class Waits:
     taken: Callable[[SessionInput], Awaitable[None]]
     _waiting: dict[str, "asyncio.Future[tuple[SessionInput, Reply]]"] = field(default_factory=dict)
     _early: dict[str, tuple[SessionInput, Reply]] = field(default_factory=dict)
-    _asked_ids: set[str] = field(default_factory=set)  # call ids asked about in this run
+    _seen_call_ids: set[str] = field(default_factory=set)  # call ids asked about in this run
     _used: dict[str, SessionInput] = field(default_factory=dict)  # approvals on their way into the log
 
     def __bool__(self) -> bool:
@@ -74,15 +74,15 @@ class Waits:
     async def forget(self) -> None:
         """After a run, mark unused answers as taken."""
         early, self._early = list(self._early.values()), {}
-        self._asked_ids.clear()
+        self._seen_call_ids.clear()
         for submitted, _ in early:
             await self.taken(submitted)
 
     async def _wait(self, call_id: str) -> tuple[SessionInput, Reply]:
         # Models choose the ids of their calls, and may use one twice: a second answer to the first
         # question must not answer the second question, which no user has seen yet.
-        is_first, early = call_id not in self._asked_ids, self._early.get(call_id)
-        self._asked_ids.add(call_id)
+        is_first, early = call_id not in self._seen_call_ids, self._early.get(call_id)
+        self._seen_call_ids.add(call_id)
         if is_first and early is not None:
             return self._early.pop(call_id)
         waiting: asyncio.Future[tuple[SessionInput, Reply]] = asyncio.get_running_loop().create_future()

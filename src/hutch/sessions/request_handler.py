@@ -40,6 +40,7 @@ from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
 from hutch.workspace.files.files import CheckPath, PathStatus
 from hutch.workspace.files_hidden_from_search import HiddenFiles, SearchCheck, hide_secrets
+from hutch.workspace.recorded_file_reading import read_recorded
 from hutch.workspace.secrets_across_lines_around_matches import hide_across_lines
 from hutch.workspace.snapshot_comparison import find_differences
 
@@ -63,7 +64,7 @@ class RequestHandler:
         hashing: asyncio.Semaphore,
     ) -> None:
         self._hashing = hashing  # shared by all sessions: limits how many files are hashed at a time
-        self._hashing_here = asyncio.Lock()
+        self._hashing_in_session = asyncio.Lock()
         self._sandbox = sandbox
         self._recorder = recorder
         self._redactor = recorder.redactor
@@ -92,7 +93,7 @@ class RequestHandler:
         A sparse file takes no disk space and can be gigabytes long. A few requests for such hashes would
         occupy all threads and block every other session.
         """
-        async with self._hashing_here, self._hashing:
+        async with self._hashing_in_session, self._hashing:
             return await self._sandbox.workspace.stat(path, hashed=True)
 
     async def _answer(self, request: requests.Request[Any], *, by: str, check: CheckPath | None) -> Any:
@@ -171,6 +172,8 @@ class RequestHandler:
                 return await self._record(done=f"The terminal {id} was closed")
             case requests.ListPorts():
                 return await listening(self._sandbox.jail)
+            case requests.ListTestSuites():
+                return await self._tests.suites()
             case requests.StartTests():
                 return await self._tests.begin(request, by=by)
             case requests.CancelTests(id):
@@ -199,8 +202,8 @@ class RequestHandler:
                 after = await workspace.snapshot(reason)
                 await self._record_snapshot(after, reason, done=f"Snapshot {number} was restored")
                 return before
-            case requests.ReadSnapshotFile(number, path, start, length):
-                return await workspace.read_snapshot(number, path, start, length)
+            case requests.ReadSnapshotFile(number, path, start, length, sha256):
+                return await read_recorded(workspace, number, path, start, length, sha256)
             case requests.Diff(old, new, path, cursor, limit, read_only, ignored):
                 return await find_differences(
                     workspace,

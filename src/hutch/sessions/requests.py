@@ -184,12 +184,14 @@ class Diff(Request[Difference]):
 
 @dataclass(frozen=True, slots=True)
 class ReadSnapshotFile(Request[Bytes]):
-    """A file as it is in a snapshot, or the target of a link."""
+    """A file as it is in a snapshot, or the target of a link. The path may be as the log shows it; of several
+    files that it shows in the same way, the one with this hash."""
 
     snapshot: int
     path: str
     start: int = 0
     length: int = 1 << 20
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,20 @@ class SignalCommand(Changing[None]):
 
 
 # --- tests ---
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSuite:
+    """Tests that were found: their runner, the command that runs all of them, and where."""
+
+    name: str
+    command: str
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListTestSuites(Request[Sequence[FoundSuite]]):
+    """The tests that the files of a session have. None of them is run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hutch.system.lazy_dataclass import dataclass
 
 # Parts of a git directory that people create. The rest is bookkeeping, which any `git status` may change.
 GIT_WORK = frozenset({"HEAD", "packed-refs", "refs", "config", "hooks", "info", "index"})
-GIT_KEPT = frozenset({"objects", "logs"})  # only added to: an undo leaves them
+GIT_APPEND_ONLY = frozenset({"objects", "logs"})  # only added to: an undo leaves them
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 )  # their tools create them again
@@ -40,7 +40,7 @@ def is_append_only(path: str) -> bool:
     """True if a file is a part of git's store, which is only added to. An undo leaves it."""
     parts = path.split("/")
     inside = parts[parts.index(".git") + 1 :] if ".git" in parts else []
-    return not GIT_KEPT.isdisjoint(inside if inside[:1] == ["modules"] else inside[:1])
+    return not GIT_APPEND_ONLY.isdisjoint(inside if inside[:1] == ["modules"] else inside[:1])
 
 
 def current_versions(snapshots: Snapshots, number: int, paths: Iterable[str]) -> dict[str, Version]:

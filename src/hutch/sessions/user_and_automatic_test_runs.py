@@ -17,10 +17,10 @@ from hutch.agent.repository_testing.session_test_runs import ALL, RequestedTests
 from hutch.agent.repository_testing.test_selection import Selection
 from hutch.agent.repository_testing.workspace_test_suites_and_runs import RepositoryTests
 from hutch.domain.current_actor_and_event_author import HUTCH
-from hutch.domain.errors import BadRequest, HutchError
+from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.events import Event, FileChanged, FilesChanged
 from hutch.sessions.interface import Delta
-from hutch.sessions.requests import StartTests
+from hutch.sessions.requests import FoundSuite, StartTests
 from hutch.sessions.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -76,6 +76,14 @@ class UserTests:
             self._watched = replace(requested, cause="watch")
         return running.id
 
+    async def suites(self) -> list[FoundSuite]:
+        """The tests that are found now; none if there are none, or if their command is refused."""
+        try:
+            found = await (await self._repository_tests()).suites()
+        except (NotFound, Denied):
+            return []
+        return [FoundSuite(each.name, str(each), each.directory) for each in found]
+
     async def cancel(self, id: str) -> None:
         self._live.tests.stop(id)
 
@@ -96,16 +104,18 @@ class UserTests:
             )
         return was_watched
 
-    async def _begin(self, requested: RequestedTests) -> RunningTests:
+    async def _repository_tests(self) -> RepositoryTests:
         session = await self._live.sessions.get(self._live.id)
-        tests = RepositoryTests(
+        return RepositoryTests(
             self._sandbox.workspace,
             self._sandbox.jail,
             await self._live.suite_options(session),
             self._live.recorder.redactor,
             self._live.activity.working,
         )
-        running = await self._live.tests.begin(tests, requested)
+
+    async def _begin(self, requested: RequestedTests) -> RunningTests:
+        running = await self._live.tests.begin(await self._repository_tests(), requested)
         self._run(self._finish(running))
         return running
 

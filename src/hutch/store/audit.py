@@ -1,6 +1,6 @@
 """The audit log: who did what from which address. Rows are only ever added."""
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
 from hutch.store.schema import audit
 from hutch.store.table_access import Rows
@@ -64,6 +64,12 @@ class Audit:
         """True if this action was ever recorded."""
         statement = select(audit.c.id).where(audit.c.action == action).limit(1)
         return await self._rows.fetch(lambda connection: connection.scalar(statement) is not None)
+
+    async def newest(self, credential_id: str, *, after: int = 0) -> int:
+        """The id of the newest action with a credential; `after` if there is no newer one."""
+        here = (audit.c.id > after, audit.c.credential_id == credential_id)
+        statement = select(func.max(audit.c.id)).where(*here)
+        return await self._rows.fetch(lambda connection: connection.scalar(statement)) or after
 
     async def list(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
         """The newest first; `before` is the id of the last one seen."""

@@ -67,7 +67,7 @@ def _read_index(file: Path) -> Index | None:
     not opened if this process has the database open.
     """
     try:
-        if _is_open_here(file):
+        if _is_open_in_this_process(file):
             return None
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def _read_index(file: Path) -> Index | None:
         os.close(fd)
 
 
-def _is_open_here(file: Path) -> bool:
+def _is_open_in_this_process(file: Path) -> bool:
     found = file.stat()
     for descriptor in Path("/proc/self/fd").iterdir():
         try:

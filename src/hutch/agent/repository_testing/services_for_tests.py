@@ -25,7 +25,7 @@ START_TIMEOUT_S = 60.0
 PROBE_TIMEOUT_S = 5.0
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.02, 0.5
 SHOWN_BYTES = 2000
-KEPT_BYTES = 32 * 1024
+RECORDED_LOG_BYTES = 32 * 1024
 LOG_PAUSES, LOG_TIMEOUT_S = 50, 5.0
 # `cat` writes what it reads at once, and ends at the limit: more is dropped, so that a log cannot fill /tmp.
 START = (
@@ -81,7 +81,7 @@ class TestServices:
         jail, names = self._jail, list(self._running)
         if jail is None:
             return
-        logs = await asyncio.gather(*(self._read_log(jail, name, KEPT_BYTES) for name in names))
+        logs = await asyncio.gather(*(self._read_log(jail, name, RECORDED_LOG_BYTES) for name in names))
         for name, output in zip(names, logs, strict=True):
             self._report(ServiceStopped(service=name, output=output))
         self._jail, self._running = None, {}

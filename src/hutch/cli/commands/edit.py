@@ -38,7 +38,7 @@ def edit_command(
     """
     cleaned = parse_path(path.removeprefix("/workspace/"))
     if uses_no_server(loaded := settings.load()):
-        return asyncio.run(_edit_here(loaded, session, cleaned, editor))
+        return asyncio.run(_edit_in_process(loaded, session, cleaned, editor))
     return asyncio.run(_edit_on_server(session, cleaned, editor))
 
 
@@ -49,7 +49,7 @@ async def _edit_on_server(name: str, path: str, editor: str) -> int:
         return await _edit(ServedFile(client, found, path), found["id"], found["state"], path, words)
 
 
-async def _edit_here(loaded: settings.LoadedSettings, name: str, path: str, editor: str) -> int:
+async def _edit_in_process(loaded: settings.LoadedSettings, name: str, path: str, editor: str) -> int:
     async with local_session_lookup.open_sessions(loaded) as log:
         session_id = await local_session_lookup.find_session(log, name)
     words = await choose_editor(editor, None)

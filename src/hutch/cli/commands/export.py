@@ -112,14 +112,14 @@ def _format(format: str, terminal: str) -> Format:
 async def _run(session: str, target: Target, server: bool) -> int:
     with ended_by(*TERMINATION_SIGNALS) as ended:  # so that no unfinished file remains
         try:
-            return await (_from_server(session, target) if server else _from_here(session, target))
+            return await (_from_server(session, target) if server else _from_local_data(session, target))
         except asyncio.CancelledError:
             if not ended:
                 raise
     return 128 + ended[0]
 
 
-async def _from_here(session: str, target: Target) -> int:
+async def _from_local_data(session: str, target: Target) -> int:
     loaded = settings.load()
     configure_logs(loaded)
     async with open_sessions(loaded) as log:

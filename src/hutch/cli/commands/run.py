@@ -93,7 +93,7 @@ Limit = Annotated[
 OnServer = Annotated[
     bool, typer.Option("--server", help="Run on the server; the run continues when you disconnect.")
 ]
-Here = Annotated[
+InProcess = Annotated[
     bool, typer.Option("--here", help="Run in this process even if a server runs on this machine.")
 ]
 
@@ -121,7 +121,7 @@ def run_command(
     record: Record = None,
     pr: Annotated[bool, PULL_REQUEST] = True,
     server: OnServer = False,
-    here: Here = False,
+    here: InProcess = False,
     plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> int:
@@ -156,8 +156,8 @@ def run_command(
         ),
     )
     ask_for_setup("" if as_json else repo, revision or "", uncommitted=uncommitted, on_server=server)
-    only_here = _only_here(repo, server, here or uncommitted or record is not None)
-    return _start(new, on_server=server, only_here=only_here, as_json=as_json)
+    in_process = _needs_this_process(repo, server, here or uncommitted or record is not None)
+    return _start(new, on_server=server, in_process=in_process, as_json=as_json)
 
 
 def _author() -> str:
@@ -174,13 +174,13 @@ def _read_prompt(prompt: str) -> str:
     return text
 
 
-def _start(new: NewSession, *, on_server: bool, only_here: bool, as_json: bool) -> int:
+def _start(new: NewSession, *, on_server: bool, in_process: bool, as_json: bool) -> int:
     from hutch.cli.session_request_before_imports import send_early
 
-    early = None if only_here else send_early(new, any_server=on_server)
+    early = None if in_process else send_early(new, any_server=on_server)
     from hutch.cli.run_lifecycle import Where, run_session  # the server works on the request meanwhile
 
-    where: Where = "server" if on_server else "here" if only_here else "anywhere"
+    where: Where = "server" if on_server else "here" if in_process else "anywhere"
     return run_session(new, where=where, as_json=as_json, early=early)
 
 
@@ -191,15 +191,15 @@ def generation_of(temperature: float | None, max_reply_tokens: int | None, effor
     return Generation(temperature, max_reply_tokens, cast("domain.Effort | None", effort))
 
 
-def _only_here(repo: str, server: bool, here: bool) -> bool:
+def _needs_this_process(repo: str, server: bool, here: bool) -> bool:
     """True if the run needs this process, and so cannot be on a server."""
-    only_here = here or "@" in repo.partition("://")[2]
-    if server and only_here:
+    in_process = here or "@" in repo.partition("://")[2]
+    if server and in_process:
         raise BadRequest(
             "--here, --uncommitted, --record and addresses with credentials need a run in this process. "
             "Omit --server."
         )
-    return only_here
+    return in_process
 
 
 def _recording(file: Path | None) -> str:

@@ -46,13 +46,13 @@ def prune_command(
         else:
             typer.echo(visible(f"{each.session_id}  {each.workspace_id}"))
     typer.echo(f"{_count(len(gone))} {'would be removed' if dry_run else 'removed'}.", err=True)
-    if excess.kept_bytes > loaded.settings.sessions.file_retention_bytes:
+    if excess.remaining_bytes > loaded.settings.sessions.file_retention_bytes:
         limit = byte_size(loaded.settings.sessions.file_retention_bytes)
         typer.echo(
-            f"{_count(excess.kept)} of idle sessions {'takes' if excess.kept == 1 else 'take'} "
-            f"{byte_size(excess.kept_bytes)}, more than sessions.file_retention_bytes ({limit}). Work that "
-            "was not delivered stays. `hutch workspace ls` lists sizes; `hutch workspace diff WORKSPACE` "
-            "shows the work of one, and `hutch workspace rm WORKSPACE` removes it.",
+            f"{_count(excess.remaining)} of idle sessions {'takes' if excess.remaining == 1 else 'take'} "
+            f"{byte_size(excess.remaining_bytes)}, more than sessions.file_retention_bytes ({limit}). Work "
+            "that was not delivered stays. `hutch workspace ls` lists sizes; `hutch workspace diff "
+            "WORKSPACE` shows the work of one, and `hutch workspace rm WORKSPACE` removes it.",
             err=True,
         )
 

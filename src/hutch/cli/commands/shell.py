@@ -133,7 +133,7 @@ def shell_command(
         return there
     unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
     variables = parse_variables(env)
-    return _here(argv, workspace, profile, net or (), variables, timeout, unsafe, has_log=not no_log)
+    return _run_in_jail(argv, workspace, profile, net or (), variables, timeout, unsafe, has_log=not no_log)
 
 
 def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: float | None) -> int | None:
@@ -157,7 +157,7 @@ def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: f
     return session_command(session, argv, timeout_s)
 
 
-def _here(
+def _run_in_jail(
     argv: tuple[str, ...],
     workspace: Path,
     profile: str,

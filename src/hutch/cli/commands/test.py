@@ -86,7 +86,7 @@ def test_command(
         raise BadRequest("--env is for a directory. A session keeps the variables that it was opened with.")
     if session:
         return ask(lambda client: _on_server(client, session, request, as_json=as_json), as_json=as_json)
-    return _here(workspace, request, net or (), parse_variables(env), as_json=as_json)
+    return _run_in_process(workspace, request, net or (), parse_variables(env), as_json=as_json)
 
 
 async def _on_server(client: Client, name: str, request: StartTests, *, as_json: bool) -> int:
@@ -121,7 +121,7 @@ class _Served:
         await self._client.request("DELETE", f"{self._path}/watch")
 
 
-def _here(
+def _run_in_process(
     workspace: Path,
     request: StartTests,
     net: Sequence[str],

@@ -53,7 +53,7 @@ def erase_command(
         _confirm(plan, choices, yes=yes)
         return await client.post(f"/users/{path_of(user_id)}/erase", choices)
 
-    async def here(local: Local) -> Any:
+    async def in_database(local: Local) -> Any:
         user = await Accounts(local.services.rows).users.find(name)
         _confirm(asdict(await user_erasure.plan(local.services, user)), choices, yes=yes)
         erased = await user_erasure.erase(
@@ -67,7 +67,7 @@ def erase_command(
         )
         return asdict(erased)
 
-    return use_server_or_database(on_server, here, _show, as_json=as_json)
+    return use_server_or_database(on_server, in_database, _show, as_json=as_json)
 
 
 def _confirm(plan: dict[str, Any], choices: dict[str, Any], *, yes: bool) -> None:

@@ -48,7 +48,7 @@ def preferences_command(
             return await client.get(PATH)
         return (await client.request("PATCH", PATH, json=changes)).json()
 
-    async def here(local: Local) -> Any:
+    async def in_database(local: Local) -> Any:
         if changes:
             await change_preferences(local.services, local.caller, changes)
         return preferences_json(await read_preferences(local.services, local.caller.user.id))
@@ -57,7 +57,7 @@ def preferences_command(
         for name, value in found.items():
             typer.echo(visible(f"{name:<8} {value or '(not set)'}"))
 
-    return use_server_or_database(on_server, here, show, as_json=as_json)
+    return use_server_or_database(on_server, in_database, show, as_json=as_json)
 
 
 def model_key_command(
@@ -86,7 +86,7 @@ def model_key_command(
             await client.request("PUT", f"{KEYS}/{path_of(provider)}", json={"key": key})
         return (await client.get(KEYS))["providers"]
 
-    async def here(local: Local) -> Any:
+    async def in_database(local: Local) -> Any:
         if provider and unset:
             await delete_key(local.services, local.caller, provider)
         elif provider:
@@ -96,7 +96,7 @@ def model_key_command(
     def show(found: Any) -> None:
         typer.echo(f"You have keys for: {', '.join(found)}." if found else "You have no keys of your own.")
 
-    return use_server_or_database(on_server, here, show, as_json=as_json)
+    return use_server_or_database(on_server, in_database, show, as_json=as_json)
 
 
 def _read_key(provider: str) -> str:
@@ -110,7 +110,7 @@ def _read_key(provider: str) -> str:
 
 def use_server_or_database(
     on_server: Callable[[Client], Awaitable[Any]],
-    here: Callable[[Local], Awaitable[Any]],
+    in_database: Callable[[Local], Awaitable[Any]],
     show: Callable[[Any], None],
     *,
     as_json: bool,
@@ -128,7 +128,7 @@ def use_server_or_database(
 
         async def run() -> Any:
             async with open_local(loaded) as local:
-                return await here(local)
+                return await in_database(local)
 
         print_found(asyncio.run(run()))
         return 0

@@ -292,7 +292,7 @@ def rm(
     if as_json:
         print_json(asdict(removed))
     elif everything:
-        for id, problem in removed.kept.items():
+        for id, problem in removed.not_removed.items():
             typer.echo(f"hutch: '{id}' was not removed: {printable(problem)}", err=True)
         count = len(removed.ids)
         typer.echo(f"{count} workspace{'' if count == 1 else 's'} removed, {byte_size(removed.bytes)} freed.")

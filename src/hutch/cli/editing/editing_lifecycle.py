@@ -116,7 +116,7 @@ class EditSession:
                 break
         problem = self._refused or self._problem
         if self._sync.is_pending:
-            return self._report_kept(problem)
+            return self._report_unsent_copy(problem)
         if problem is not None:
             raise problem
         counts = self._sync.counts
@@ -153,7 +153,7 @@ class EditSession:
             await self._try_sync()
         return True
 
-    def _report_kept(self, problem: HutchError | None) -> int:
+    def _report_unsent_copy(self, problem: HutchError | None) -> int:
         copy, collision = self._sync.copy, self._sync.collision
         quoted = visible(str(copy.path))
         if collision is not None:

@@ -17,7 +17,7 @@ from hutch.cli.api_client import Client
 from hutch.cli.closed_terminal_detection import ended_with_terminal
 from hutch.cli.screens.dialogs import BOX
 from hutch.cli.screens.session_list import ListScreen
-from hutch.cli.server_address_and_token import NONE_HERE
+from hutch.cli.server_address_and_token import NO_SERVER
 from hutch.domain.errors import Unavailable
 from hutch.settings import Paths, find_paths, terminal_type
 from hutch.system.atomic_file import write_private
@@ -37,7 +37,7 @@ class StartServer(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(NONE_HERE.replace("`", ""), id="message", markup=False)
+            yield Static(NO_SERVER.replace("`", ""), id="message", markup=False)
             yield Static("s  start one in the background      q  quit", classes="hint", markup=False)
 
     @work(exclusive=True)

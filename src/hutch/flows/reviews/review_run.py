@@ -62,7 +62,7 @@ async def give(context: ChangeContext, live: LiveSession, session: Session, run:
         if subject.pull_url:
             await _once(live, run, entries)
         event: ReviewSubmitted | DeliveryEnded = await finish_despite_cancel(
-            _kept(context, live, session, run, subject, entries), unless=lambda: live.leaves_open
+            _save_review(context, live, session, run, subject, entries), unless=lambda: live.leaves_open
         )
     except HutchError as error:
         event = DeliveryEnded(run_id=run.id, outcome="failed", reason=clean(str(error)))
@@ -72,7 +72,7 @@ async def give(context: ChangeContext, live: LiveSession, session: Session, run:
     await live.append([event])
 
 
-async def _kept(
+async def _save_review(
     context: ChangeContext,
     live: LiveSession,
     session: Session,

@@ -81,7 +81,7 @@ class Performer:
                 await review_run.give(self.delivery().changes, live, session, run)
         else:
             record = redelivery.read(entries, run.id)
-            if (session.deliver or record.asked) and (ended.outcome in DELIVERED or record.failing):
+            if (session.deliver or record.requested) and (ended.outcome in DELIVERED or record.failing):
                 await Delivery(self.delivery(), live, session, run, ended).complete()
         return Done(ended.outcome, ended.reason)
 

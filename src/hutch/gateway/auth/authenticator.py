@@ -2,7 +2,7 @@
 
 Results are cached for a few seconds, so most requests do not read the database.
 A credential that this server revokes leaves the cache at once. One that another
-process revokes is accepted until its cache entry expires.
+process revokes is accepted until its cache entry expires, or a stream looks for such changes.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated
 from hutch.domain.random_credentials_and_hashes import TOKEN, hash_of, is_equal
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.user_accounts import Accounts, Actor
+from hutch.gateway.auth.access_changes import CHECKED_AT, AccessChanges
 from hutch.gateway.auth.candidate_role_access import check_path
 from hutch.gateway.auth.cross_origin_audit import RefusalAudit
 from hutch.gateway.auth.login_cookie_and_csrf_token import CSRF_HEADER, csrf_token, read_cookie
@@ -67,10 +68,13 @@ class Authenticator:
         self._touched: OrderedDict[str, float] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._forgotten = 0
+        self.access_changes = AccessChanges(accounts.audit)
+        self.access_changes.listeners.append(self._forget)
         self.refusals = RefusalAudit(self._note_refused)
 
     async def recognise(self, scope: Any) -> Caller:
         """The caller of a request. Refuses unknown callers, forged requests and too many requests."""
+        scope[CHECKED_AT] = self.access_changes.count
         known = await self._recognise_credential(scope)
         self.count(scope, known.caller.credential_id)
         self._touch(known)
@@ -123,10 +127,14 @@ class Authenticator:
         return known.caller, known.credential, secret
 
     def forget(self, *, user_id: str | None = None, credential_id: str | None = None) -> None:
-        """Remove a user or a credential from the cache."""
+        """Remove a user or a credential from the cache, and check their open connections."""
+        self.access_changes.notify(user_id=user_id, credential_id=credential_id)
+
+    def _forget(self, user_id: str | None, credential_id: str | None) -> None:
         self._forgotten += 1
+        everyone = user_id is None and credential_id is None
         for key, known in list(self._known.items()):
-            if known.caller.user.id == user_id or known.caller.credential_id == credential_id:
+            if everyone or known.caller.user.id == user_id or known.caller.credential_id == credential_id:
                 del self._known[key]
 
     def actor(self, scope: Any, caller: Caller | None = None) -> Actor:

@@ -38,13 +38,15 @@ class Subscription:
         try:
             if not await Follower(allowed, after).check():
                 return
-            renewed = time.monotonic()
+            access_changes = allowed.authenticator.access_changes
+            renewed, changes = 0.0, -1
             host = info.context.server.host
             async with aclosing(host.follow(allowed.session.id, allowed.reader, after=after)) as updates:
                 async for update in updates:
-                    # No update is sent under a grant older than this.
-                    if time.monotonic() - renewed > RENEW_INTERVAL_S:
-                        allowed, renewed = await allowed.renew(), time.monotonic()
+                    # No update is sent under a grant from before a change of access, or older than this.
+                    while changes != access_changes.count or time.monotonic() - renewed > RENEW_INTERVAL_S:
+                        changes, renewed = access_changes.count, time.monotonic()
+                        allowed = await allowed.renew()
                     if not isinstance(update, SessionDelta):
                         yield Event.of(update)
                     elif deltas:

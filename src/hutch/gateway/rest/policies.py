@@ -89,6 +89,7 @@ async def add_policy(
     policies = server_of(request).services.policies
     entry = await policies.add(body.model_dump(), created_by=caller.user.id)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "policy.added", entry.name)
+    authenticator.access_changes.notify()
     return answer(_policy_json(entry), 201)
 
 
@@ -102,6 +103,7 @@ async def remove_policy(
     """Remove a policy that was added here. Those of the settings are removed there."""
     await server_of(request).services.policies.remove(name)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "policy.removed", name)
+    authenticator.access_changes.notify()
     return Response(status_code=204)
 
 

@@ -93,6 +93,7 @@ async def set_share(
         scopes=tuple(scope for scope in SHARE_SCOPES if scope in body.scopes),
         expires_ms=body.expires_ms,
     )
+    authenticator.access_changes.notify(user_id=made.user_id)
     [shared] = await _shares_out(authenticator.accounts, [made])
     return shared
 
@@ -102,9 +103,10 @@ async def remove_share(
     session_id: SessionName, user: UserName, request: Request, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
     """Withdraw a share, or give up your own."""
-    await unshare(
+    user_id = await unshare(
         authenticator.accounts, caller, session_id, user, authenticator.actor(request.scope, caller)
     )
+    authenticator.access_changes.notify(user_id=user_id)
 
 
 async def _shares_out(accounts: Accounts, found: Sequence[Share]) -> list[ShareOut]:

@@ -24,7 +24,7 @@ from hutch.gateway.json_bodies_and_pages import (
 )
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.jail.policy import MAX_TIMEOUT_S
-from hutch.sessions.requests import StartTests
+from hutch.sessions.requests import FoundSuite, StartTests
 
 routes = router("tests")
 
@@ -98,6 +98,22 @@ class ComparisonOut(Out):
     unchanged: int
 
 
+@fields_from(FoundSuite)
+class TestSuiteOut(Out):
+    """Tests that were found in the files of a session."""
+
+    name: str = Field(description="Of the test runner.", examples=["pytest"])
+    command: str = Field(description="Runs all of them.", examples=["python -m pytest"])
+    directory: str = Field(description="In which it runs; empty for the workspace.")
+
+
+class TestSuitesOut(Out):
+    """All tests that were found, by test runner and directory."""
+
+    items: list[TestSuiteOut]
+    next: None = None
+
+
 @fields_from(PastOutcome)
 class PastOutcomeOut(Out):
     """How a test ended in one run."""
@@ -134,6 +150,15 @@ async def listed(
     """The test runs of a session, newest first: those of users, of the agent, and before deliveries."""
     found = await flow.page(server_of(request).services, caller, session_id, before=cursor, limit=limit + 1)
     return paged(request, found, limit, TestRunOut)
+
+
+@routes.get(
+    "/sessions/{session_id}/tests/suites", operation_id="list_test_suites", response_model=TestSuitesOut
+)
+async def suites(request: Request, caller: Reader, session_id: str) -> Response:
+    """The tests that a session's files have, and the commands that run them. None of them is run."""
+    found = await flow.suites(server_of(request).services, caller, session_id)
+    return answer({"items": [TestSuiteOut.of(each) for each in found], "next": None})
 
 
 @routes.get(

@@ -53,7 +53,7 @@ class DocumentSocket:
         await receive()
         async with streams_of(scope["app"]).open(allowed, send) as stream, AsyncExitStack() as files:
             await stream.put({"type": "websocket.accept"})
-            connection = Connection(stream, receive, files)
+            connection = Connection(stream, stream.confirmed(receive), files)
             await stream.put(text(control_frame("hello", peer=connection.id)))
             try:
                 ending = await stream.run(connection.send_frames(), connection.receive_frames())
@@ -158,7 +158,8 @@ class Connection:
                 if data is not None:
                     number = int.from_bytes(data[:NUMBER_BYTES])
                     file = self._file(number)
-                    await self._check(file)  # policies and shares may have changed since it was opened
+                    await self._check(file)  # policies may have changed since it was opened
+                    await self._stream.confirm()
                     started = time.monotonic()
                     try:
                         self._edit(file, data[NUMBER_BYTES:])

@@ -62,7 +62,7 @@ class EventSocket:
 
             await stream.put({"type": "websocket.accept"})
             stream.heartbeat = heartbeat
-            ending = await stream.run(follower.run(write), _receive_frames(stream, receive))
+            ending = await stream.run(follower.run(write), _receive_frames(stream, stream.confirmed(receive)))
             if ending is COMPLETED:
                 await stream.put(text(control_frame("end", seq=follower.seq)))
             await close(stream, ending, follower.seq)

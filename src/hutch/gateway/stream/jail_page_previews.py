@@ -21,6 +21,7 @@ from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed
+from hutch.gateway.auth.access_changes import CHECKED_AT
 from hutch.gateway.auth.authenticator import CACHE_S, Authenticator, client_of
 from hutch.gateway.auth.server_names_and_client_address import values
 from hutch.gateway.gateway_context import Server
@@ -54,6 +55,9 @@ class PreviewGrant:
     async def renew(self, session: Session | None = None) -> "PreviewGrant":
         return replace(self, session=await self.previews.check(self.token))
 
+    def is_of(self, user_id: str | None, credential_id: str | None) -> bool:
+        return self.token.user_id == user_id or self.token.credential_id == credential_id
+
 
 @dataclass(slots=True)
 class Previews:
@@ -65,6 +69,10 @@ class Previews:
     stream_quota: StreamQuota
     tokens: PreviewTokens = field(default_factory=PreviewTokens)
     _known: OrderedDict[tuple[str, str], tuple[Caller, float]] = field(default_factory=OrderedDict)
+
+    def access_changed(self, user_id: str | None, credential_id: str | None) -> None:
+        """Read callers again."""
+        self._known.clear()
 
     # --- under the server's own name ---
 
@@ -131,6 +139,7 @@ class Previews:
     async def by_name(self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int) -> None:
         """Answer a request to a preview's own name. The request filter has counted it."""
         origin = str(scope["hutch.origin"])
+        scope[CHECKED_AT] = self.authenticator.access_changes.count
         try:
             if scope["path"] == ENTER:
                 await self._enter(scope, receive, send, session_id, port, origin)

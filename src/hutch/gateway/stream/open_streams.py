@@ -13,11 +13,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol, cast
 
 import structlog
+from starlette.types import Message, Receive
 from uvicorn.protocols.utils import ClientDisconnected
 
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
+from hutch.gateway.auth.access_changes import CHECKED_AT, AccessChanges
 from hutch.gateway.gateway_context import Server
+from hutch.gateway.stream.access_confirmation import AccessConfirmation
 from hutch.gateway.stream.uvicorn_protocols import abort_of
 from hutch.store.sessions import Sessions
 from hutch.system.background_tasks import cancel_and_wait
@@ -58,6 +61,10 @@ class Grant(Protocol):
         """The grant as of now, refused if access was lost. `session` is the session if just read."""
         ...
 
+    def is_of(self, user_id: str | None, credential_id: str | None) -> bool:
+        """True if it belongs to this user or this credential."""
+        ...
+
 
 COMPLETED = Ending("end", 1000, "the session has ended")
 DISCONNECTED = Ending("left", 1000, "")
@@ -86,9 +93,12 @@ class Stream:
         self._last_heartbeat = self._allowed = time.monotonic()
         self._renewed = self._allowed - random.uniform(0, RENEW_INTERVAL_S)  # spread over time
         self._heartbeat_task: asyncio.Task[None] | None = None
+        self._is_running = False
+        self._access = AccessConfirmation(self._renew_now)
 
     async def put(self, message: Any) -> None:
         """Send a message. While this waits, the client is not reading."""
+        await self.confirm()
         self._since = time.monotonic()
         await self._send(message)
         self._since = None
@@ -97,14 +107,57 @@ class Stream:
         if not self.ending.done():
             self.ending.set_result(why)
 
+    # --- access ---
+
+    @property
+    def is_confirmed(self) -> bool:
+        """False if access may have changed, or the stream is ending: nothing is sent or taken then."""
+        return self._access.is_confirmed and not (self._is_running and self.ending.done())
+
+    async def confirm(self) -> None:
+        """Check the client's access if it may have changed. Raises if the stream ends."""
+        await self._access.wait()
+        if self._is_running and self.ending.done():
+            raise Denied(self.ending.result().reason or "The stream has ended.")
+
+    def confirmed(self, receive: Receive) -> Receive:
+        """Receives messages, each only while the client has access."""
+
+        async def take() -> Message:
+            message = await receive()
+            if not message["type"].endswith(".disconnect"):
+                await self.confirm()
+            return message
+
+        return take
+
+    def access_changed(self) -> None:
+        """Have the client's access checked now, before anything else is sent or taken."""
+        self._access.changed()
+
+    async def _renew_now(self) -> bool:
+        try:
+            self.grant = await self.grant.renew()
+        except (Denied, NotFound):
+            self.end(REFUSED)
+            return False
+        except Exception:  # a busy database, for example: the client can come back
+            logger.warning("stream.not_confirmed", session_id=self.grant.session.id, exc_info=True)
+            self.end(FAILED)
+            return False
+        self.renewed()
+        return True
+
     async def run(self, *works: Coroutine[Any, Any, Ending]) -> Ending:
         """Run these concurrently until one of them returns or the stream is ended."""
         tasks = [asyncio.ensure_future(work) for work in works]
+        self._is_running = True
         try:
             await asyncio.wait([*tasks, self.ending], return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.end(DISCONNECTED)
             results = await cancel_and_wait(*tasks)
+            self._is_running = False
         if self.ending.result() is not DISCONNECTED:
             return self.ending.result()
         for result in results:
@@ -162,6 +215,7 @@ class Stream:
                 await self.heartbeat()
 
     async def stop(self) -> None:
+        await self._access.stop()
         if self._heartbeat_task:
             await cancel_and_wait(self._heartbeat_task)
 
@@ -169,7 +223,15 @@ class Stream:
 class Streams:
     """The open streams of an application."""
 
-    def __init__(self, *, tick_s: float = TICK_INTERVAL_S, heartbeat_s: float = HEARTBEAT_INTERVAL_S) -> None:
+    def __init__(
+        self,
+        access_changes: AccessChanges,
+        *,
+        tick_s: float = TICK_INTERVAL_S,
+        heartbeat_s: float = HEARTBEAT_INTERVAL_S,
+    ) -> None:
+        self._access_changes = access_changes
+        access_changes.listeners.append(self.access_changed)
         self._tick_s, self._heartbeat_s = tick_s, heartbeat_s
         self._open: set[Stream] = set()
         self._ticking: asyncio.Task[None] | None = None
@@ -177,6 +239,13 @@ class Streams:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def access_changed(self, user_id: str | None, credential_id: str | None) -> None:
+        """Have access checked now: that of a user, a credential, or of everyone if neither is given."""
+        everyone = user_id is None and credential_id is None
+        for stream in self._open:
+            if everyone or stream.grant.is_of(user_id, credential_id):
+                stream.access_changed()
 
     @asynccontextmanager
     async def open(
@@ -186,6 +255,8 @@ class Streams:
         slow_client_timeout_s = float(grant.server.loaded.settings.server.slow_client_s)
         stream = Stream(grant, send, slow_client_timeout_s, min(heartbeat_s, self._heartbeat_s))
         self._open.add(stream)
+        if grant.scope.get(CHECKED_AT) != self._access_changes.count:  # meanwhile
+            stream.access_changed()
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
         try:
@@ -202,6 +273,10 @@ class Streams:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self._tick_s)
+            try:
+                await self._access_changes.find_by_commands()
+            except Exception:  # a busy database: the next tick tries again
+                logger.warning("stream.changes_not_found", exc_info=True)
             now = time.monotonic()
             due = []
             for stream in list(self._open):

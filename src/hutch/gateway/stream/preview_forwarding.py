@@ -35,6 +35,7 @@ class Target:
 
 async def serve(server: Server, stream: Stream, scope: Scope, receive: Receive, target: Target) -> None:
     """Forward the request, and return the response."""
+    receive = stream.confirmed(receive)
     headers = request_headers(
         scope["headers"],
         port=target.port,

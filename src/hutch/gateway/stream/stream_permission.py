@@ -45,6 +45,9 @@ class StreamGrant:
             )
         return replace(self, caller=caller, session=session, writes=writes)
 
+    def is_of(self, user_id: str | None, credential_id: str | None) -> bool:
+        return self.caller.user.id == user_id or self.caller.credential_id == credential_id
+
     def count(self) -> None:
         """Count one more request of this caller, over an open stream."""
         wait_s = self.authenticator.buckets.take(self.caller.credential_id)

@@ -83,7 +83,8 @@ class _Connection:
     """One client at one terminal."""
 
     def __init__(self, stream: Stream, viewer: Viewer, receive: Receive, writers: TerminalWriters) -> None:
-        self._stream, self._viewer, self._receive, self._writers = stream, viewer, receive, writers
+        self._stream, self._viewer, self._writers = stream, viewer, writers
+        self._receive = stream.confirmed(receive)
         self._writers_changed = asyncio.Event()
         grant = grant_of(stream)
         self._direct = direct_channel_of(grant.scope)
@@ -121,7 +122,7 @@ class _Connection:
     async def _send_output(self) -> Ending:
         put, short = self._stream.put, self._direct
         async for seq, data in self._viewer:
-            if not (short and short.put(data)):
+            if not (short and self._stream.is_confirmed and short.put(data)):
                 await put({"type": "websocket.send", "bytes": data})
             self._sent = seq + len(data)
             self._release_output()
@@ -178,6 +179,8 @@ class _Connection:
 
     def _handle_immediately(self, data: bytes, is_text: bool) -> bool:
         """Handle keys and acknowledgements, which are most frames; leave the rest to `_receive_frames`."""
+        if not self._stream.is_confirmed:
+            return False
         try:
             if is_text:
                 frame = parse_frame(data)
@@ -221,6 +224,7 @@ class _Connection:
             self._typing.clear()
             while self._typed:
                 data = self._typed.popleft()
+                await self._stream.confirm()
                 try:
                     await self._viewer.write(data)
                 except HutchError as error:

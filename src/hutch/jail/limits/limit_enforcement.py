@@ -207,11 +207,18 @@ class Meter:
         return self.watch.inspector.full_tmpfs() if self.watch is not None else None
 
     def reported_since(
-        self, mark: Mark, output: Callable[[StreamName], StreamOutput], *, failed: bool, lost: bool
+        self,
+        mark: Mark,
+        output: Callable[[StreamName], StreamOutput],
+        limits: Limits,
+        *,
+        failed: bool,
+        lost: bool,
     ) -> LimitHit | None:
         """The limit of a tmpfs that has become full since the mark, or that a command reports: no space, also
         if it succeeded although writes failed; or another refusal of the kernel. A lost shell reports
-        nothing: then it is the number of processes, which others may have used up."""
+        nothing: then it is the number of processes, which others may have used up. `limits` are those of
+        the command."""
         if hit := self.filled_since(mark):
             return hit
         hit = self.full_tmpfs()
@@ -220,7 +227,7 @@ class Meter:
             return hit
         used_up = next((hit for hit, _ in self._noted(mark) if hit.limit == "processes"), None)
         names = (*self._set_at_start(), *(("processes",) if used_up else ()))
-        found = find_refusal(stderr, self.limits, names) if failed else None
+        found = find_refusal(stderr, limits, names) if failed else None
         return found or (used_up if lost else None)
 
     def hits_since(self, mark: Mark, *, closely: bool = False) -> list[LimitHit]:

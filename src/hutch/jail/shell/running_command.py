@@ -162,14 +162,17 @@ class Job:
     def _limit_hit(self, ended: Ended) -> LimitHit | None:
         """The limit that the command hit. If it succeeded, only a full tmpfs or workspace, since the check
         takes time."""
+        limits = self._jail.policy.limits
         if ended.exit_code == 0 or self._growth_hit:
-            return self._growth_hit or self._jail.reported_limit(self._mark, self._capture, failed=False)
+            return self._growth_hit or self._jail.reported_limit(
+                self._mark, self._capture, limits, failed=False
+            )
         suspect = Suspect(
             self.process.reaper, self._mark.at, has_failed=True, was_alone=False, is_lost=bool(ended.lost)
         )
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
         return hit or self._jail.reported_limit(
-            self._mark, self._capture, failed=True, lost=ended.lost == command_result.SILENT
+            self._mark, self._capture, limits, failed=True, lost=ended.lost == command_result.SILENT
         )
 
     def _silence_hit(self) -> LimitHit:
