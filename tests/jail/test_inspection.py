@@ -85,16 +85,29 @@ async def test_an_inspection_kills_the_command_with_too_much_memory_and_no_other
 
 async def test_ending_commands_spares_others_and_frees_memory_for_the_next(jail: Jailed) -> None:
     async with two_commands(jail) as (big, small):
-        assert await jail._end_commands(frozenset({host_number(jail, big.reaper)}))
+        assert await jail._end_commands(frozenset({host_number(jail, big.reaper)})) == "ended"
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
         assert big.is_gone
         assert await answers(small)
 
 
-async def test_the_jail_is_cleared_when_all_commands_must_end_or_one_is_unknown(jail: Jailed) -> None:
+async def test_the_jail_is_cleared_when_all_commands_must_end(jail: Jailed) -> None:
     async with two_commands(jail) as (big, small):
         both = frozenset(host_number(jail, each.reaper) for each in (big, small))
-        assert not await jail._end_commands(both)
-        assert not await jail._end_commands(frozenset({os.getpid()}))
+        assert await jail._end_commands(both) == "all"
         assert await answers(small)
         assert not big.is_gone
+
+
+async def test_a_command_that_ended_meanwhile_ends_no_other_unless_it_is_missed_again(jail: Jailed) -> None:
+    watch = jail._meter.watch
+    assert watch is not None
+    async with two_commands(jail) as (big, small):
+        of_no_command = frozenset({os.getpid()})
+        await watch._end_or_clear(of_no_command)
+        assert await answers(small)
+        assert not big.is_gone
+        await watch._end_or_clear(of_no_command)
+        async with asyncio.timeout(60):
+            await big.wait_gone()
+            await small.wait_gone()

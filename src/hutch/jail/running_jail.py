@@ -27,6 +27,7 @@ from hutch.jail.launch.teardown import Teardown
 from hutch.jail.launch.warden_control import Control
 from hutch.jail.limits.limit_enforcement import Mark, Meter
 from hutch.jail.limits.limit_hits_of_commands import Suspect, capped_timeout, hit_by_signal, size
+from hutch.jail.limits.limit_watcher import EndedCommands
 from hutch.jail.limits.oom_scores import prefer_commands
 from hutch.jail.machine_checks import jail_fix
 from hutch.jail.pid_stamped_names import make_directory
@@ -292,22 +293,21 @@ class Jailed:
                     await command.wait_gone()
         await self._meter.wait_until_startable()
 
-    async def _end_commands(self, reapers: frozenset[int]) -> bool:
-        """End the commands of these reapers, by their pid on the host. False if the jail must be cleared
-        instead: no other commands run, or one of these has ended or is unknown. Other commands may allocate
-        memory at this moment, so the watcher does not wait until the ended ones are gone."""
+    async def _end_commands(self, reapers: frozenset[int]) -> EndedCommands:
+        """End the commands of these reapers, by their pid on the host, if others run besides them. Others may
+        allocate memory at this moment, so the watcher does not wait until the ended ones are gone."""
         numbers = {number_inside(pid) for pid in reapers}  # 0 for one that has ended
         ending = [command for command in self._commands if command.reaper in numbers]
-        if 0 in numbers or len(ending) < len(numbers) or len(ending) == len(self._commands):
-            return False
+        if len(ending) == len(self._commands):
+            return "all"
         self._ending.update(ending)
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 for command in ending:
                     await command.request_kill()
         except TimeoutError:
-            return False
-        return True
+            return "all"
+        return "missing" if len(ending) < len(reapers) else "ended"
 
     async def close(self) -> None:
         """End all processes inside and release everything. Safe to call again."""

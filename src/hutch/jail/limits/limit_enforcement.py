@@ -20,7 +20,7 @@ from hutch.jail.limits import cgroup
 from hutch.jail.limits.limit_errors_in_output import find_refusal
 from hutch.jail.limits.limit_hits_of_commands import Cause, Suspect, now
 from hutch.jail.limits.limit_inspection import TMPFS, Inspector
-from hutch.jail.limits.limit_watcher import Watch
+from hutch.jail.limits.limit_watcher import EndedCommands, Watch
 from hutch.jail.limits.rlimit_lowering import lower_rlimits
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WORKSPACE, Limits
@@ -81,7 +81,7 @@ class Meter:
         pids: tuple[int, int],
         *,
         clear: Callable[[], Awaitable[None]],
-        end_commands: Callable[[frozenset[int]], Awaitable[bool]],
+        end_commands: Callable[[frozenset[int]], Awaitable[EndedCommands]],
     ) -> None:
         """Take over the jail's first processes (outer, warden) while they are still trusted."""
         _, warden = pids

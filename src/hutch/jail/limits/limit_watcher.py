@@ -8,11 +8,12 @@ or blamed, for what another did.
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
@@ -29,7 +30,11 @@ MAX_THREADS = 8
 MAX_TURN_S = 0.05
 MIN_PAUSE_SHARE = 0.7  # minimum share of a pause: spreads inspections of jails that started together
 
+MISSED_AGAIN_S = 2.0
+
 T = TypeVar("T")
+EndedCommands = Literal["ended", "missing", "all"]
+"""Whether the chosen commands were ended, some of them were not found, or all must be ended instead."""
 
 
 class Watch:
@@ -42,13 +47,14 @@ class Watch:
         memory_bytes: int,
         has_cgroup: bool,
         clear: Callable[[], Awaitable[None]],
-        end_commands: Callable[[frozenset[int]], Awaitable[bool]],
+        end_commands: Callable[[frozenset[int]], Awaitable[EndedCommands]],
     ) -> None:
         self.inspector = inspector
         self._max_bytes = memory_bytes
         self._idle_s = 2 * IDLE_POLL_INTERVAL_S if has_cgroup else IDLE_POLL_INTERVAL_S
         self._clear = clear
-        self._end_commands = end_commands  # of these reapers; False if the whole jail must be cleared instead
+        self._end_commands = end_commands  # of these reapers
+        self._missed_at = -math.inf  # when a command that had to end was not found
         self._busy = asyncio.Event()
         self._settling = asyncio.Lock()
         self._waking: asyncio.Future[bool] | None = None
@@ -168,16 +174,26 @@ class Watch:
             if is_over:
                 pause_s = CLOSE_POLL_INTERVAL_S
                 try:
-                    ending = self.inspector.reapers_to_end
-                    if not ending or not await self._end_commands(ending):
-                        if ending:
-                            self.inspector.note_cleared()
-                        await self._clear()
-                        await self._run_in_thread(self.inspector.record_leftovers)
+                    await self._end_or_clear(self.inspector.reapers_to_end)
                 except HutchError:
                     return  # the jail has ended
                 finally:
                     self.inspector.is_clearing = False
+
+    async def _end_or_clear(self, ending: frozenset[int]) -> None:
+        """End the commands of these reapers, which an inspection has chosen, or everything in the jail."""
+        if ending:
+            ended = await self._end_commands(ending)
+            before, now = self._missed_at, time.monotonic()
+            if ended == "missing":
+                self._missed_at = now
+            # The inspection has killed their processes, so a missing command may just have ended. If one is
+            # missing again soon, there are processes that have left their command.
+            if ended == "ended" or (ended == "missing" and now - before > MISSED_AGAIN_S):
+                return
+            self.inspector.note_cleared()
+        await self._clear()
+        await self._run_in_thread(self.inspector.record_leftovers)
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(_threads, work)
