@@ -159,6 +159,7 @@ export const strings = {
     notShown: "Its lines are not shown: the file is empty, or too large. Open it to see it.",
   },
   session: {
+    title: "Session", // until its purpose is loaded
     talk: "Conversation",
     work: "Work",
     files: "Files",

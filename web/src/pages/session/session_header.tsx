@@ -60,7 +60,7 @@ export function Header({ title, onUndo }: { title: string; onUndo: () => void })
     <header className="shrink-0 border-b bg-panel px-3 py-1.5">
       <div className="flex items-center gap-2">
         <Link href="/" aria-label={strings.session.back} className="fade -ml-1 grid size-6 place-items-center rounded-row text-t3 hover:bg-hover sm:hidden"><Icon name="chevron" className="rotate-180" /></Link>
-        <h1 className="min-w-0 truncate text-14 font-semibold"><SafeText text={title} /></h1>
+        <h1 className="min-w-0 truncate text-14 font-semibold"><SafeText text={title || strings.session.title} /></h1>
         <StateMark state={view.state} isPast={isPast} />
         <LastChange />
         <span className="grow" />
