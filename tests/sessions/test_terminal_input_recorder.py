@@ -65,13 +65,15 @@ async def test_a_password_is_only_counted(tmp_path: Path, command: str) -> None:
 async def test_a_flood_of_output_does_not_hide_what_is_typed(tmp_path: Path) -> None:
     async with terminal(tmp_path) as at:
         await at.type("", PROMPT)
-        await at.type("timeout 300 yes & cat > /dev/null\r", "y\r\ny\r\n")
+        # 1.5 MB at once, more than the log takes, however slow the rest is.
+        flood = "yes | head -c 1000000; echo fl''ood; timeout 300 yes & cat > /dev/null\r"
+        await at.type(flood, "flood\r\n.*y\r\ny\r\n")
         for number in range(20):
             await at.type(f"line-{number}\r", "y")
         await at.type("\x04", "y")
         events = await at.close()
     text = "".join(event.text for event in events if isinstance(event, TerminalTyped))
-    assert text == "timeout 300 yes & cat > /dev/null\r" + "".join(f"line-{n}\r" for n in range(20)) + "\x04"
+    assert text == flood + "".join(f"line-{n}\r" for n in range(20)) + "\x04"
     assert any(event.skipped_bytes for event in events if isinstance(event, TerminalPrinted))
 
 

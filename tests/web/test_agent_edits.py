@@ -59,6 +59,11 @@ async def test_a_person_types_while_the_agent_streams_into_the_same_file(
 
     await page.keyboard.press("Control+z")  # 34: only one's own text
     await expect(editor).to_contain_text("part 11")
+    # Typed quickly, all of the person's text is one step.
+    await page.keyboard.press("Control+y")
+    await expect(editor).to_contain_text("typed by a person")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator("[data-tab='notes.txt']").get_by_text("✓")).to_be_visible()
 
     # 35: reject this edit leaves the person's line
     row = page.locator("[data-item^='call:']").filter(has_text="notes.txt")

@@ -13,7 +13,9 @@ from tests.web.web_sessions import cassette, new_session
 pytestmark = pytest.mark.anyio
 
 FINISH = {"calls": [{"tool": "finish", "args": {"title": "Done", "summary": "All is there."}}]}
-WAITS = {"calls": [{"tool": "bash", "args": {"command": "until test -e go; do sleep 0.1; done"}}]}
+WAITS = {
+    "calls": [{"tool": "bash", "args": {"command": "until test -e go; do sleep 0.1; done", "timeout_s": 600}}]
+}
 STORED = (
     "name => Object.entries(localStorage).some(([key, text]) => key.includes(name) && text.includes('Do'))"
 )

@@ -54,7 +54,11 @@ async def test_search_finds_a_row_that_is_scrolled_away_and_a_reload_keeps_the_p
 async def test_a_message_waits_for_the_next_step_and_a_prompt_is_taken_back_and_edited(
     page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
-    asks = {"calls": [{"tool": "bash", "args": {"command": "until test -e go; do sleep 0.1; done"}}]}
+    asks = {
+        "calls": [
+            {"tool": "bash", "args": {"command": "until test -e go; do sleep 0.1; done", "timeout_s": 600}}
+        ]
+    }
     model = cassette(tmp_path, [asks, FINISH])
     session = await new_session(api, prompt="Wait.", model=model, files={"a.txt": "a\n"})
     await page.goto(f"{up.url}/s/{session}")
