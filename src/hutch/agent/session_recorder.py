@@ -1,13 +1,13 @@
-"""The only writer to the log of a session.
+"""Writes all events of the work in a session to its log.
 
-The jail reports its commands and connections here. Reports wait for the next event of
-the session and are written without secrets just before it; when no event follows,
-they are written after a moment. The agent's loop, requests of users, calls over MCP
-and terminals all append through the same recorder.
+Flows write only the events that open, resume, deliver or end a session. The jail reports its commands and
+connections here. Reports wait for the next event of the session and are written without secrets just before
+it; when no event follows, they are written after a moment. The agent's loop, requests of users, calls over
+MCP and terminals all append through the same recorder.
 
-Output of commands comes before every event that follows it: each append first
-takes that output. Then come the jail's reports, and changes of files. The end of a run
-names the commands that it leaves running: their later output has their ids.
+Output of commands comes before every event that follows it: each append first takes that output. Then come
+the jail's reports, and changes of files. The end of a run names the commands that it leaves running: their
+later output has their ids.
 """
 
 import asyncio

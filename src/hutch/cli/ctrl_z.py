@@ -7,17 +7,10 @@ handle the key itself, we stop it and then this process; when this process conti
 import os
 import signal
 import termios
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
 
 from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal
-
-
-class Signalled(Protocol):
-    """A program on a terminal."""
-
-    async def signal(self, number: int) -> None: ...
-
 
 KEY = b"\x1a"
 LOCAL_MODES, CHARACTERS = 3, 6  # indexes into the result of tcgetattr
@@ -40,9 +33,9 @@ def is_ours(terminal: int) -> bool:
     return not handled >> (signal.SIGTSTP - 1) & 1
 
 
-async def suspend(terminal: Signalled, own: OwnTerminal) -> None:
-    """Stop the program and this process; return when both continue."""
-    await terminal.signal(signal.SIGSTOP)
+async def suspend(send: Callable[[int], Awaitable[None]], own: OwnTerminal) -> None:
+    """Stop the program, to which `send` sends a signal, and this process; return when both continue."""
+    await send(signal.SIGSTOP)
     with own.as_it_was():
         os.kill(0, signal.SIGTSTP)  # the whole process group, as our own terminal would
-    await terminal.signal(signal.SIGCONT)
+    await send(signal.SIGCONT)

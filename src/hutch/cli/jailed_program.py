@@ -126,7 +126,7 @@ async def _type(
             before, key, after = data.partition(ctrl_z.KEY)
             if key and request.argv and ctrl_z.is_ours(terminal.fd):
                 await terminal.write(before)
-                await ctrl_z.suspend(terminal, own)
+                await ctrl_z.suspend(terminal.signal, own)
                 data = after
             await terminal.write(data)
         reader.detach()  # input of a raw terminal ends only when the terminal is closed

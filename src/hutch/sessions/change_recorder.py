@@ -26,7 +26,13 @@ from hutch.domain.run_events import ChangeCause
 from hutch.edit.file_operations import FileChange
 from hutch.sessions.announced_changes import AnnouncedChanges
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.snapshot_change_events import Attribution, ChangeBatch, Changed, ListingBudget
+from hutch.sessions.snapshot_change_events import (
+    Attribution,
+    ChangeBatch,
+    Changed,
+    ListingBudget,
+    file_changed,
+)
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.git_storage import Snapshot, Taken
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf
@@ -186,17 +192,12 @@ class ChangeRecorder:
     def _exact_events(self, number: int, matched: AbstractSet[str], old: int = 0) -> list[Event]:
         """The events of announced changes. Only those that the snapshot has refer to it."""
         return [
-            FileChanged(
-                path=self._recorder.clean_path(change.path),
-                kind=change.kind,
-                before=change.before,
-                after=change.after,
-                moved_from=None
-                if change.moved_from is None
-                else self._recorder.clean_path(change.moved_from),
+            file_changed(
+                change,
+                Attribution(actor),
+                self._recorder.clean_path,
                 previous_snapshot=old or self._recorded,
                 snapshot=number if change.path in matched or change.before == change.after else 0,
-                **Attribution(actor).fields(),
             )
             for change, actor in self._announced
         ]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from hutch.domain.current_actor_and_event_author import Actor
 from hutch.domain.events import Event, FileChanged, FilesChanged
+from hutch.edit.file_operations import FileChange
 from hutch.snapshots.git_tree_layout import FILES, Item, Leaf
 from hutch.system.lazy_dataclass import dataclass
 
@@ -60,6 +61,27 @@ class Attribution:
 
 
 UNKNOWN = Attribution(Actor())
+
+
+def file_changed(
+    change: FileChange,
+    attribution: Attribution,
+    clean: Callable[[str], str],
+    *,
+    previous_snapshot: int,
+    snapshot: int,
+) -> FileChanged:
+    """The event of one changed file. `clean` removes secrets from a path; `snapshot` is 0 if none has it."""
+    return FileChanged(
+        path=clean(change.path),
+        kind=change.kind,
+        before=change.before,
+        after=change.after,
+        moved_from=None if change.moved_from is None else clean(change.moved_from),
+        previous_snapshot=previous_snapshot,
+        snapshot=snapshot,
+        **attribution.fields(),
+    )
 
 
 class ListingBudget:
@@ -145,14 +167,8 @@ class ChangeBatch:
                     self._count(each, attribution, ignored=False)
         for attribution, listed in self._listed.items():
             for each in listed or ():
-                yield FileChanged(
-                    path=clean(each.path),
-                    kind=each.kind,
-                    before=hash_of(each.old),
-                    after=hash_of(each.new),
-                    **attribution.fields(),
-                    **self._snapshots,
-                )
+                change = FileChange(each.path, each.kind, hash_of(each.old), hash_of(each.new))
+                yield file_changed(change, attribution, clean, **self._snapshots)
         for (attribution, is_ignored), counts in self._counted.items():
             yield FilesChanged(
                 **counts.kinds,

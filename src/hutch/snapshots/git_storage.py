@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from hutch.domain.errors import NotFound
 from hutch.snapshots.confined_directory import to_hutch_error
 from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.git_tree_layout import Branch, read_snapshot_tree
-from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.pack_writer import PackWriter, RefDraft
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, try_lock
 from hutch.system.lazy_dataclass import dataclass
@@ -59,22 +58,6 @@ class Taken:
 
 
 OnTaken = Callable[[Taken], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _RefDraft:
-    """A ref that is written, and not yet visible."""
-
-    file: IO[bytes]
-    temporary: Path
-    path: Path
-
-    @property
-    def directory(self) -> Path:
-        return self.path.parent
-
-    def publish(self) -> None:
-        self.temporary.rename(self.path)
 
 
 class Storage:
@@ -180,7 +163,7 @@ class Storage:
             with temporary.open("wb") as file:
                 file.write(f"{commit}\n".encode())
                 file.flush()
-                writer.finish(_RefDraft(file, temporary, self._references / str(number)))
+                writer.finish(RefDraft(file, temporary, self._references / str(number)))
         finally:
             temporary.unlink(missing_ok=True)
         return self._snapshot(number, commit)

@@ -17,32 +17,31 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from hutch.snapshots.git_object_reader import CHUNK_BYTES, KINDS, object_name
 from hutch.system.atomic_file import sync_directories, sync_directory, sync_together
 from hutch.system.chunked_work_on_large_collections import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
+from hutch.system.lazy_dataclass import dataclass
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
 SAMPLE_BYTES = 1 << 14
 
 
-class RefDraft(Protocol):
-    """The ref of a snapshot whose objects are being written."""
+@dataclass(frozen=True, slots=True)
+class RefDraft:
+    """The ref of a snapshot whose objects are being written. It is not yet on disk, nor visible."""
 
-    @property
-    def file(self) -> IO[bytes]:
-        """It is written, and not yet on disk."""
-        ...
+    file: IO[bytes]
+    temporary: Path
+    path: Path
 
     @property
     def directory(self) -> Path:
-        """Where it will be."""
-        ...
+        return self.path.parent
 
     def publish(self) -> None:
-        """Make it visible."""
-        ...
+        self.temporary.rename(self.path)
 
 
 class FileShrunk(Exception):

@@ -17,9 +17,7 @@ def replace_file(path: Path, content: bytes | str, *, mode: int = 0o666, durable
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)  # left by a process that was killed
     try:
-        with os.fdopen(
-            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb"
-        ) as file:
+        with os.fdopen(os.open(draft, FLAGS, mode), "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             if durable:

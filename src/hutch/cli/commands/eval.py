@@ -32,6 +32,7 @@ from hutch.flows.personas import find_persona
 from hutch.forge.repo_url import parse_repo_url
 from hutch.system.atomic_file import replace_file
 from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.terminal_text import one_line
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
 MAX_REASON_CHARS = 100
@@ -263,6 +264,4 @@ def _money(cost_usd: float | None) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = (text.strip().splitlines() or [""])[0]
-    text = "".join(char if char.isprintable() else "?" for char in line)
-    return text if len(text) <= MAX_REASON_CHARS else f"{text[: MAX_REASON_CHARS - 1]}…"
+    return one_line((text.strip().splitlines() or [""])[0], MAX_REASON_CHARS)
