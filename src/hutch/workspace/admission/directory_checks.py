@@ -10,7 +10,7 @@ import os
 import pwd
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import hutch
 from hutch.domain.errors import Denied
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.admission.mount_independent_location import Location, any_holds, locations, own_location
+from hutch.workspace.admission.mount_independent_location import FileSystemView, Location, any_holds
 from hutch.workspace.admission.system_directories import RULES, is_system_directory
 
 # Directories with keys, passwords or cookies, anywhere.
@@ -64,13 +64,14 @@ def check_workspace(workspace: Path, own: OwnDirectories, fd: int | None = None)
 
     `fd` is an open descriptor of it, if the caller has one.
     """
+    view = FileSystemView()
     here = workspace.resolve() if fd is None else workspace
     if GIT in here.parts:
         raise Denied(f"'{here}' holds the data of git, not files of a project. {HINT}")
-    if refused := refusal(here, own, fd):
+    if refused := refusal(here, own, fd, view):
         raise Denied(f"{refused.reason} {refused.hint}")
     for code in _own_code():
-        if _holds(here, code, fd):
+        if _holds(here, code, fd, view):
             raise Denied(
                 f"Hutch itself runs from '{code}', which is in '{here}': a command in the jail could change "
                 f"it. Install Hutch elsewhere, as `pipx install` does, or name another directory: "
@@ -80,9 +81,10 @@ def check_workspace(workspace: Path, own: OwnDirectories, fd: int | None = None)
 
 def check_source(path: Path, fd: int, own: OwnDirectories) -> None:
     """Refuse an open directory that must not be copied or delivered into."""
-    if any(_is_inside(path, each, fd) for each in own.all):
+    view = FileSystemView()
+    if any(_is_inside(path, each, fd, view) for each in own.all):
         raise Denied(f"'{path}' contains Hutch's own data. {ANOTHER}")
-    if refused := refusal(path, own, fd):
+    if refused := refusal(path, own, fd, view):
         raise Denied(f"{refused.reason} {ANOTHER}")
 
 
@@ -93,33 +95,38 @@ class Refusal(NamedTuple):
     hint: str
 
 
-def refusal(here: Path, own: OwnDirectories, fd: int | None = None) -> Refusal | None:
+def refusal(
+    here: Path, own: OwnDirectories, fd: int | None = None, view: FileSystemView | None = None
+) -> Refusal | None:
     """Why a directory without links in its path is refused; None if it is not. Ignores Hutch's code."""
+    view = view or FileSystemView()
     for each in own.all:
-        if _holds(here, each, fd):
+        if _holds(here, each, fd, view):
             return Refusal(
                 f"'{here}' contains '{each}' with Hutch's data: a command in the jail could read its keys "
                 "and rewrite its log.",
                 "Move it with HUTCH_HOME, or name another directory: -w DIR. "
                 "If you must, --unsafe-workspace skips this check.",
             )
-        if _is_inside(here, each, fd) and not _is_made_for_work(here, own.data.resolve()):
+        if _is_inside(here, each, fd, view) and not _is_made_for_work(here, view.resolve(own.data)):
             return Refusal(f"'{here}' contains Hutch's own data.", HINT)
-    if _is_made_for_work(here, own.data.resolve()):
+    if _is_made_for_work(here, view.resolve(own.data)):
         return None
-    return _refuse_homes(here, fd) or _refuse_system(here, fd)
+    homes = list(dict.fromkeys(_homes(view)))
+    return _refuse_homes(here, fd, homes, view) or _refuse_system(here, fd, homes, view)
 
 
-def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
+def _refuse_homes(
+    here: Path, fd: int | None, accounts: Sequence[Path], view: FileSystemView
+) -> Refusal | None:
     """Refuse homes, directories above them, and directories with settings and keys in them."""
-    shown, is_repository = locations(here, fd), has_git(here, fd)
+    shown, is_repository = view.locations(here, fd), has_git(here, fd)
     if any(_has_keys(each.parts) for each in (here, *(location.path for location in shown))):
         return Refusal(f"'{here}' contains keys of a user.", HINT)
-    accounts = list(dict.fromkeys(_homes()))
-    for home in dict.fromkeys((*accounts, *_unlisted_homes())):
+    for home in dict.fromkeys((*accounts, *_unlisted_homes(view))):
         if home == here and home not in accounts and is_repository:
             continue  # a repository next to the homes
-        lies = own_location(home)
+        lies = view.own_location(home)
         if home.is_relative_to(here) or any_holds(shown, lies):
             return Refusal(f"'{here}' {'is' if home == here else 'holds'} a home directory with keys.", HINT)
         for below in _below(home, lies, here, shown):
@@ -146,9 +153,9 @@ def _below(home: Path, lies: list[Location], here: Path, address: list[Location]
                 yield each.path.relative_to(one.path)
 
 
-def _refuse_system(here: Path, fd: int | None) -> Refusal | None:
+def _refuse_system(here: Path, fd: int | None, homes: Sequence[Path], view: FileSystemView) -> Refusal | None:
     is_repository = has_git(here, fd) or _is_in_repository(here, fd)
-    if is_system_directory(here, locations(here, fd), _homes(), is_repository=is_repository):
+    if is_system_directory(here, view.locations(here, fd), homes, view, is_repository=is_repository):
         return Refusal(f"'{here}' is a directory of the system, not of a project.", HINT)
     return None
 
@@ -230,29 +237,23 @@ def _has(fd: int, name: str) -> bool:
     return True
 
 
-def _is_inside(here: Path, own: Path, fd: int | None) -> bool:
+def _is_inside(here: Path, own: Path, fd: int | None, view: FileSystemView) -> bool:
     """True if a directory is in one of Hutch's own, by any path."""
-    return here.is_relative_to(own.resolve()) or any_holds(locations(own), locations(here, fd))
+    return here.is_relative_to(view.resolve(own)) or any_holds(view.locations(own), view.locations(here, fd))
 
 
-def _holds(directory: Path, own: Path, fd: int | None) -> bool:
+def _holds(directory: Path, own: Path, fd: int | None, view: FileSystemView) -> bool:
     """True if the owner of a directory could change what `own` refers to, even if it does not exist.
 
     The path may contain links, and the owner of a directory can replace the links in it.
     """
     own = own.absolute()
     for step in (own, *own.parents):
-        if (step.parent.resolve() / step.name).is_relative_to(directory) or _is_same(step, directory):
+        if (view.resolve(step.parent) / step.name).is_relative_to(directory) or view.is_same(step, directory):
             return True
-    return own.resolve().is_relative_to(directory) or any_holds(locations(directory, fd), locations(own))
-
-
-def _is_same(path: Path, directory: Path) -> bool:
-    """True if both are the same directory, such as by a bind mount."""
-    try:
-        return path.samefile(directory)
-    except OSError:
-        return False
+    return view.resolve(own).is_relative_to(directory) or any_holds(
+        view.locations(directory, fd), view.locations(own)
+    )
 
 
 def _is_made_for_work(here: Path, data: Path) -> bool:
@@ -266,17 +267,17 @@ def _own_code() -> Iterator[Path]:
         yield Path(path)
 
 
-def _homes() -> Iterator[Path]:
+def _homes(view: FileSystemView) -> Iterator[Path]:
     """The homes of the current user and of all user accounts."""
-    yield Path.home().resolve()
+    yield view.resolve(Path.home())
     for user in pwd.getpwall():
         if user.pw_uid in (0, os.getuid()) or user.pw_uid in USER_IDS:
-            yield Path(user.pw_dir).resolve()
+            yield view.resolve(Path(user.pw_dir))
 
 
-def _unlisted_homes() -> Iterator[Path]:
+def _unlisted_homes(view: FileSystemView) -> Iterator[Path]:
     """Homes of accounts that are not listed: of a directory service, or deleted."""
     try:
-        yield from (each.resolve() for each in Path("/home").iterdir() if each.is_dir())
+        yield from (view.resolve(each) for each in Path("/home").iterdir() if each.is_dir())
     except OSError:  # it does not exist or is not readable
         return

@@ -37,28 +37,63 @@ class _Mount:
     layers: tuple[str, ...] = ()  # of an overlay, as paths
 
 
-def locations(path: Path, fd: int | None = None) -> list[Location]:
-    """The locations of a directory and of all mounts below it; empty if it does not exist. Blocks the thread.
+class FileSystemView:
+    """The mounts and paths of this machine at one moment: each is read once, for one check. Blocks the
+    thread."""
 
-    `fd` is an open descriptor of the directory, if the caller has one.
-    """
-    mounts = _mounts()
-    found = _find(path, fd, mounts)
-    if found is None:
-        return []
-    here, own = found
-    prefix = "/" if str(here) == "/" else f"{here}/"
-    below = (each for each in mounts if each.point.startswith(prefix) and each.point != prefix)
-    return _locations_on(own, here, mounts) + [
-        location for each in below for location in _locations_on([each], PurePosixPath(each.point), mounts)
-    ]
+    def __init__(self) -> None:
+        self.mount_table = Path("/proc/self/mountinfo").read_bytes()
+        self._mounts = _parse_table(self.mount_table)
+        self._found: dict[tuple[Path, int | None], list[Location]] = {}
+        self._resolved: dict[Path, Path] = {}
+        self._stats: dict[Path, os.stat_result | None] = {}
 
+    def resolve(self, path: Path) -> Path:
+        """The path without links."""
+        if path not in self._resolved:
+            self._resolved[path] = path.resolve()
+        return self._resolved[path]
 
-def own_location(path: Path) -> list[Location]:
-    """The location of a directory without mounts below it; empty if it does not exist. Blocks the thread."""
-    mounts = _mounts()
-    found = _find(path, None, mounts)
-    return [] if found is None else [_inside(each, found[0]) for each in found[1]]
+    def is_same(self, path: Path, other: Path) -> bool:
+        """True if both are the same file, such as by a bind mount."""
+        one, two = self._stat(path), self._stat(other)
+        return one is not None and two is not None and os.path.samestat(one, two)
+
+    def locations(self, path: Path, fd: int | None = None) -> list[Location]:
+        """The locations of a directory and of all mounts below it; empty if it does not exist.
+
+        `fd` is an open descriptor of the directory, if the caller has one.
+        """
+        if (path, fd) not in self._found:
+            self._found[path, fd] = self._find_locations(path, fd)
+        return self._found[path, fd]
+
+    def own_location(self, path: Path) -> list[Location]:
+        """The location of a directory without mounts below it; empty if it does not exist."""
+        found = _find(path, None, self._mounts)
+        return [] if found is None else [_inside(each, found[0]) for each in found[1]]
+
+    def _stat(self, path: Path) -> os.stat_result | None:
+        if path not in self._stats:
+            try:
+                self._stats[path] = path.stat()
+            except OSError:
+                self._stats[path] = None
+        return self._stats[path]
+
+    def _find_locations(self, path: Path, fd: int | None) -> list[Location]:
+        mounts = self._mounts
+        found = _find(path, fd, mounts)
+        if found is None:
+            return []
+        here, own = found
+        prefix = "/" if str(here) == "/" else f"{here}/"
+        below = (each for each in mounts if each.point.startswith(prefix) and each.point != prefix)
+        return _locations_on(own, here, mounts) + [
+            location
+            for each in below
+            for location in _locations_on([each], PurePosixPath(each.point), mounts)
+        ]
 
 
 def _find(
@@ -95,22 +130,13 @@ def _inside(mount: _Mount, here: PurePosixPath) -> Location:
     return Location(mount.device, PurePosixPath(mount.root) / here.relative_to(mount.point))
 
 
-def mount_table() -> bytes:
-    """The mount table of the kernel. Blocks the thread."""
-    return Path("/proc/self/mountinfo").read_bytes()
-
-
 def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
     """True if a location of the first group contains one of the second."""
     others = list(others)
     return any(one.holds(other) for one in ones for other in others)
 
 
-def _mounts() -> tuple[_Mount, ...]:
-    return _parse_table(mount_table())
-
-
-@lru_cache(maxsize=1)  # one check parses it dozens of times, and it rarely changes
+@lru_cache(maxsize=1)  # it rarely changes
 def _parse_table(table: bytes) -> tuple[_Mount, ...]:
     lines = table.decode(errors="surrogateescape").splitlines()
     return tuple(_parse(line) for line in lines if len(line.split(" ")) > 4)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from hutch.workspace.admission.mount_independent_location import Location, mount_table, own_location
+from hutch.workspace.admission.mount_independent_location import FileSystemView, Location
 
 Key = TypeVar("Key")
 
@@ -42,17 +42,22 @@ RULES = {  # for the same directory, the last rule applies
 }
 
 
+RULES_BY_PATH = {PurePosixPath(path): rule for path, rule in RULES.items()}
 HOMES_OF_SERVICES = ("/opt", "/var")  # service accounts have homes with projects there
 
 
 def is_system_directory(
-    here: Path, address: Iterable[Location], homes: Iterable[Path], *, is_repository: bool
+    here: Path,
+    address: Iterable[Location],
+    homes: Iterable[Path],
+    view: FileSystemView,
+    *,
+    is_repository: bool,
 ) -> bool:
     """True if a directory belongs to the machine; `address` can be reached through it. Blocks the thread."""
     services = [home for home in homes if any(home.is_relative_to(each) for each in HOMES_OF_SERVICES)]
-    named = {PurePosixPath(home): Rule.PROJECTS for home in services}
-    named |= {PurePosixPath(path): rule for path, rule in RULES.items()}
-    placed = _rules_by_location(tuple(named.items()), mount_table())
+    named = {PurePosixPath(home): Rule.PROJECTS for home in services} | RULES_BY_PATH
+    placed = _rules_by_location(tuple(named.items()), view.mount_table)
     found = [_refuses(named, [PurePosixPath(here), *PurePosixPath(here).parents], is_repository)]
     for each in address:
         steps = [(each.device, step) for step in (each.path, *each.path.parents)]
@@ -65,10 +70,11 @@ def _rules_by_location(
     named: tuple[tuple[PurePosixPath, Rule], ...], _: bytes
 ) -> dict[tuple[str, PurePosixPath], Rule]:
     """The rules by location, cached until the mount table changes."""
+    view = FileSystemView()
     return {
         (location.device, location.path): rule
         for path, rule in named
-        for location in own_location(Path(path))
+        for location in view.own_location(Path(path))
     }
 
 
