@@ -6,6 +6,7 @@ from collections.abc import Iterator
 # module -> what it imports late, and why
 LATE = {
     ("hutch.cli.console_script", "hutch.cli.main"): "Ctrl-C while it loads must not print a traceback",
+    ("hutch.cli.main", "hutch.cli.top_level_help"): "a command that runs does not need the help of all",
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.completion_candidates"): "neither must completion of command names",
     (

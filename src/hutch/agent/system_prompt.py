@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable
 
 from hutch.agent.persona import Persona
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import list_files
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import BadRequest
+from hutch.workspace.files.directory_listing import Page
 from hutch.workspace.workspace import Workspace
 
 NOTES = ("AGENTS.md", "CLAUDE.md")  # the first that exists
@@ -89,10 +91,12 @@ def _where(workspace: Workspace, jail_path: str, network: tuple[str, ...], *, de
     )
 
 
-async def repository_notes(workspace: Workspace, clean: Callable[[str], str] = str) -> str:
+async def repository_notes(
+    workspace: Workspace, clean: Callable[[str], str] = str, listed: Page | None = None
+) -> str:
     """The repository's notes for agents: the text of the top file, and the paths of those in subdirectories.
 
-    `clean` removes secrets, before the text is cut.
+    `clean` removes secrets, before the text is cut. `listed` are the files, if the caller has listed them.
     """
     text = ""
     for name in NOTES:
@@ -100,7 +104,7 @@ async def repository_notes(workspace: Workspace, clean: Callable[[str], str] = s
         if raw is not None and raw.strip():
             text = _marked(name, clean(raw.decode(errors="replace")))
             break
-    page = await workspace.entries(recursive=True, ignores=True, limit=5000)
+    page = listed or await list_files(workspace)
     deeper: dict[str, str] = {}
     for name in reversed(NOTES):  # in one directory, the first name in NOTES wins
         deeper |= {

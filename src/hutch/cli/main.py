@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import hutch
-from hutch.cli import exit_codes, top_level_help
+from hutch.cli import exit_codes
 from hutch.cli.command_plugins import find_plugin, find_plugins, help_rows
 from hutch.cli.command_table import BY_NAME, Command
 from hutch.domain.errors import BadRequest, HutchError
@@ -88,7 +88,9 @@ def _run_words(words: list[str], commands: Mapping[str, Command]) -> int:
 
             return screen_command()
         case [] | ["-h" | "--help", *_] | ["help"]:
-            sys.stdout.write(top_level_help.help_text(plugins=help_rows(find_plugins())))
+            from hutch.cli.top_level_help import help_text
+
+            sys.stdout.write(help_text(plugins=help_rows(find_plugins())))
         case ["--version", *_]:
             sys.stdout.write(f"hutch {hutch.__version__}\n")
         case ["__complete", *typed]:
@@ -103,7 +105,9 @@ def _run_words(words: list[str], commands: Mapping[str, Command]) -> int:
 
             return invoke_plugin(plugin, args)
         case [name, *_]:
-            raise BadRequest(top_level_help.unknown(name))
+            from hutch.cli.top_level_help import unknown
+
+            raise BadRequest(unknown(name))
     return exit_codes.OK
 
 
@@ -113,8 +117,10 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
         typed = typed[1:]
     match typed:
         case [word]:
+            from hutch.cli.top_level_help import first_words
+
             plugins = [(each.command.name, each.command.help) for each in find_plugins() if not each.problem]
-            return [first for first in [*top_level_help.first_words(), *plugins] if first[0].startswith(word)]
+            return [first for first in [*first_words(), *plugins] if first[0].startswith(word)]
         case [name, *args, word] if name in commands:
             from hutch.cli.completion_candidates import candidates
 

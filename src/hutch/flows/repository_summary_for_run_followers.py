@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import MAX_PATHS
 from hutch.agent.tools.interface import Context
 from hutch.domain.errors import Denied, NotFound
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable
+from hutch.workspace.files.directory_listing import Page
 
 MAX_LANGUAGES = 3
 MAX_COMMAND = 100  # characters
@@ -66,12 +66,11 @@ LANGUAGES = {
 }
 
 
-async def describe_structure(context: Context, first: Snapshot) -> str:
-    """Describe the workspace at the start of its first run."""
-    page = await context.workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
-    paths = [entry.path for entry in page.entries if entry.kind == "file"]
+async def describe_structure(context: Context, first: Snapshot, listed: Page) -> str:
+    """Describe the workspace at the start of its first run. `listed` are its files, or the first of them."""
+    paths = [entry.path for entry in listed.entries if entry.kind == "file"]
     try:
-        suites = await context.repository_tests.suites()
+        suites = await context.repository_tests.suites(listed)
         tests = context.redactor.redact("; ".join(map(str, suites)))
     except (NotFound, Denied):
         tests = ""

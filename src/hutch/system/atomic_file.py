@@ -1,9 +1,7 @@
 """Files that are replaced in one step: no reader sees half of one."""
 
 import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -35,26 +33,6 @@ def write_private(path: Path, text: str) -> None:
     """Replace a file that only its owner can read; creates its directory. Blocks the thread."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(path, text, mode=0o600)
-
-
-def sync_together(fds: Sequence[int]) -> None:
-    """Flush files or directories to disk at the same time: a file system commits them as one. Blocks the
-    thread."""
-    first, *others = fds
-    with ThreadPoolExecutor(max(1, len(others)), "sync") as threads:
-        waiting = [threads.submit(os.fsync, fd) for fd in others]
-        os.fsync(first)
-        for each in waiting:
-            each.result()
-
-
-def sync_directories(*paths: Path) -> None:
-    """Flush the entries of several directories to disk at the same time. Blocks the thread."""
-    with ExitStack() as stack:
-        fds = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in paths]
-        for fd in fds:
-            stack.callback(os.close, fd)
-        sync_together(fds)
 
 
 def sync_directory(path: Path) -> None:

@@ -24,6 +24,7 @@ from hutch.jail.interface import Jail
 from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.terminal_text import printable
+from hutch.workspace.files.directory_listing import Page
 from hutch.workspace.workspace import Workspace
 
 MAX_PATHS = 5000  # that are searched for test files
@@ -54,6 +55,11 @@ class SuiteOptions:
 DEFAULT_OPTIONS = SuiteOptions()
 
 
+async def list_files(workspace: Workspace) -> Page:
+    """The files of a workspace that git does not ignore, or the first of them."""
+    return await workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
+
+
 @dataclass(frozen=True, slots=True)
 class RepositoryTests:
     """Finds and runs the tests of a workspace in its jail."""
@@ -64,8 +70,11 @@ class RepositoryTests:
     redactor: Redactor = field(default_factory=Redactor)
     working: Working = acting  # notes that the current actor's programs may change files
 
-    async def suites(self) -> list[Runner]:
-        """Every suite of the workspace; raises when there is none, or when the command is refused."""
+    async def suites(self, listed: Page | None = None) -> list[Runner]:
+        """Every suite of the workspace; raises when there is none, or when the command is refused.
+
+        `listed` are the files below its root, if the caller has listed them already.
+        """
         if self.options.refusal:
             raise Denied(self.options.refusal)
         report = self.options.report
@@ -74,7 +83,7 @@ class RepositoryTests:
                 f"tests.report is {echo(report, 200)}, which is no path in the workspace. Name files below "
                 "its root, such as 'reports/**/*.xml'."
             )
-        page = await self.workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
+        page = listed or await list_files(self.workspace)
         top = await self.workspace.entries(limit=MAX_PATHS)
         entries = [*top.entries, *page.entries]
         names = list(dict.fromkeys(entry.path for entry in entries))

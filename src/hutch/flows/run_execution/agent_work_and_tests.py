@@ -12,6 +12,7 @@ from hutch.agent.conversation import Conversation
 from hutch.agent.loop import Run
 from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import list_files
 from hutch.agent.run_budget import Spent, spent_before
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.shell_and_price_preloading import warm_up
@@ -36,6 +37,7 @@ from hutch.flows.run_execution.run_start_options import DEFAULT_OPTIONS, RunOpti
 from hutch.flows.run_log_reader import BEFORE, read_run_history
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.lazy_dataclass import dataclass
+from hutch.workspace.files.directory_listing import Page
 
 REOPENED = "The shell is new, and no earlier command runs in the background."
 
@@ -84,10 +86,11 @@ async def _begin(
 ) -> RunResult:
     conversation = Conversation.of(entries)
     notes = _notes(entries) if setup.notes is None else setup.notes
+    listed = None if conversation.messages else await list_files(setup.context.workspace)
     if notes is None:
-        notes = await repository_notes(setup.context.workspace, setup.redactor.redact)
+        notes = await repository_notes(setup.context.workspace, setup.redactor.redact, listed)
     first = await setup.context.workspace.snapshot(BEFORE)
-    looked = await _looked(setup, run_id, first) if not conversation.messages else []
+    looked = await _looked(setup, run_id, first, listed) if listed else []
     started = RunStarted(
         run_id=run_id,
         prompt=setup.redactor.redact(prompt),
@@ -138,11 +141,11 @@ def _recorded(entries: Sequence[Entry], run_id: str) -> tuple[str, str]:
     return persona, model
 
 
-async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
+async def _looked(setup: RunSetup, run_id: str, first: Snapshot, listed: Page) -> list[Event]:
     """Describe the repository for the followers of its first run."""
     if not first.files:
         return []
-    message = setup.redactor.redact(await describe_structure(setup.context, first))
+    message = setup.redactor.redact(await describe_structure(setup.context, first, listed))
     return [StepReached(step="inspecting", message=message, run_id=run_id)]
 
 
