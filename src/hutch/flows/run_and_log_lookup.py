@@ -27,6 +27,8 @@ async def find_run_id(rows: Rows, name: str) -> str:
 async def read_log(log: EventLog, session_id: SessionId) -> list[Entry]:
     """The whole log, as everyone in the session may see it."""
     found: list[Entry] = []
-    while page := await log.read(session_id, after=found[-1].seq if found else 0):
+    has_more = True
+    while has_more:
+        page, has_more = await log.page(session_id, after=found[-1].seq if found else 0)
         found += [filter_entry(entry, PUBLIC) for entry in page]
     return found

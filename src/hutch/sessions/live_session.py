@@ -132,7 +132,9 @@ class LiveSession:
     async def entries(self) -> list[Entry]:
         """The whole log as the agent may see it, without entries that are for certain users only."""
         found: list[Entry] = []
-        while page := await self.log.read(self.id, after=found[-1].seq if found else 0):
+        has_more = True
+        while has_more:
+            page, has_more = await self.log.page(self.id, after=found[-1].seq if found else 0)
             found += [filter_entry(entry, PUBLIC) for entry in page]
         return found
 
@@ -211,10 +213,9 @@ class LiveSession:
         """Record in the log and in the state that the session has a jail, and what changed without one."""
         if events and not (await self.log.head(self.id)).ended:
             await self.append(events)
-        await opened.start(await newest_snapshot(self.log, self.id), is_new=is_new)
+        await opened.start(0 if is_new else await newest_snapshot(self.log, self.id), is_new=is_new)
         opened.quiet = False
-        session = await self.sessions.get(self.id)
-        if self.run is None and session.state in ("parked", "queued", "starting"):
+        if self.run is None and (await self.sessions.get(self.id)).state in ("parked", "queued", "starting"):
             await self.set_state("idle")
 
     async def adjust(self) -> Sequence[str]:

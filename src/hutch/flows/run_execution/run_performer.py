@@ -75,7 +75,7 @@ class Performer:
             return undone
         ended = first_end(entries, run.id)
         if ended is None:
-            ended = await self._work(live, session, run, entries)
+            ended = await self._work(live, session, run, entries, reopened=woken_since(whole))
         if session.delivery.review:
             if ended.outcome in reviewing_agent.FINISHED:
                 await review_run.give(self.delivery().changes, live, session, run)
@@ -86,7 +86,13 @@ class Performer:
         return Done(ended.outcome, ended.reason)
 
     async def _work(
-        self, live: LiveSession, session: Session, run: QueuedRun, entries: Sequence[Entry]
+        self,
+        live: LiveSession,
+        session: Session,
+        run: QueuedRun,
+        entries: Sequence[Entry],
+        *,
+        reopened: bool,
     ) -> RunEnded:
         is_begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if session.deliver and not is_begun:
@@ -122,7 +128,6 @@ class Performer:
                 author=session.delivery.author,
                 model_reason=builder.reason,
             )
-            reopened = woken_since(await live.entries())
             prompt = builder.prompt
             return (await begin(setup, run.id, prompt, entries, options=options, reopened=reopened)).ended
         finally:
