@@ -42,6 +42,7 @@ CHARS_PER_TOKEN = 3.0  # a safe assumption: JSON and prose have 3.5 to 4.5
 MARK = re.compile(
     rb',"cache_control":\{"type":"ephemeral"\}'
 )  # Anthropic's, which moves with the conversation
+WIRE_ONLY = re.compile(rb'"type":"function",|,"strict":false')  # of each tool; no model reads it
 
 
 class Clocked:
@@ -179,7 +180,7 @@ async def stable(dialect: Dialect, turns: int) -> tuple[float, float]:
     parts = [_parts(MARK.sub(b"", body), name) for body in plays.bodies]
     same = [after[0].startswith(before[0]) and before[1] == after[1] for before, after in pairwise(parts)]
     assert len(same) == turns
-    return sum(same) / len(same) * 100, len(parts[0][1]) / CHARS_PER_TOKEN
+    return sum(same) / len(same) * 100, len(WIRE_ONLY.sub(b"", parts[0][1])) / CHARS_PER_TOKEN
 
 
 def _parts(body: bytes, name: bytes) -> tuple[bytes, bytes]:
