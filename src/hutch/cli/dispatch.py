@@ -22,18 +22,15 @@ from hutch.domain.errors import BadRequest, HutchError, Unavailable
 from hutch.system.fast_imports import without_gc
 
 Loaded = TyperCommand | TyperGroup
-LIBRARY_WORDS = tuple(
-    (re.compile(theirs), ours)
-    for theirs, ours in (
-        (r"Value error, ", ""),
-        (r"Input should be a valid integer\b.*", "it must be a whole number"),
-        (r"Input should be a valid number\b.*", "it must be a number"),
-        (r"Input should be a valid boolean\b.*", "it must be true or false"),
-        (r"Input should be greater than or equal to (\S+)", r"it must be at least \1"),
-        (r"Input should be less than or equal to (\S+)", r"it must be at most \1"),
-        (r"Input should be greater than (\S+)", r"it must be more than \1"),
-        (r"Input should be", "it must be"),
-    )
+LIBRARY_WORDS = (  # compiled when there is an error: most commands have none
+    (r"Value error, ", ""),
+    (r"Input should be a valid integer\b.*", "it must be a whole number"),
+    (r"Input should be a valid number\b.*", "it must be a number"),
+    (r"Input should be a valid boolean\b.*", "it must be true or false"),
+    (r"Input should be greater than or equal to (\S+)", r"it must be at least \1"),
+    (r"Input should be less than or equal to (\S+)", r"it must be at most \1"),
+    (r"Input should be greater than (\S+)", r"it must be more than \1"),
+    (r"Input should be", "it must be"),
 )
 
 
@@ -113,7 +110,7 @@ def _usage_message(error: typer.TyperException, command: Command) -> str:
     path = context.command_path if context else f"hutch {command.name}"
     message = " ".join(error.format_message().split())
     for theirs, ours in LIBRARY_WORDS:
-        message = theirs.sub(ours, message)
+        message = re.sub(theirs, ours, message)
     message += "" if message.endswith((".", "?")) else "."
     if command.name == "shell" and hasattr(error, "option_name"):  # an option of the command to run
         message += " Put the command after --, as in: hutch shell -- ls -la."
