@@ -7,32 +7,15 @@ process that a command ever started is below its reaper, wherever it moved (`lef
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
+from hutch.jail.command_process import Command
 from hutch.jail.jail_processes import read
 
 MAX_THREADS = 64  # of one command that are followed; a larger one always counts as running
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 RUNNING = b"R"
-
-
-class ClockedCommand(Protocol):
-    """A command whose processes have clocks."""
-
-    reaper: int  # pid inside the jail; 0: not known yet
-    pid: int | None
-
-    @property
-    def proc(self) -> int:
-        """A descriptor of the jail's /proc."""
-        ...
-
-    @property
-    def is_gone(self) -> bool: ...
-
-
 Clocks = dict[str, bytes]  # by the path of the thread in /proc
-FindCommands = Callable[[], Iterable[ClockedCommand]]
+FindCommands = Callable[[], Iterable[Command]]
 
 
 class RunClock:
@@ -45,7 +28,7 @@ class RunClock:
     def __init__(self, find_commands: FindCommands, *, jobs_only: bool = False) -> None:
         self._find_commands = find_commands
         self._jobs_only = jobs_only
-        self._trees: dict[ClockedCommand, _ProcessTree] = {}
+        self._trees: dict[Command, _ProcessTree] = {}
         self._has_run = True
 
     def renew(self, *, has_run: bool) -> None:
@@ -72,7 +55,7 @@ class RunClock:
 class _ProcessTree:
     """The threads of one command."""
 
-    def __init__(self, command: ClockedCommand, *, jobs_only: bool) -> None:
+    def __init__(self, command: Command, *, jobs_only: bool) -> None:
         self._command = command
         self._jobs_only = jobs_only
         self._clocks: Clocks | None = None  # None: not all are known, or some are running
