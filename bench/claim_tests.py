@@ -26,6 +26,7 @@ from hutch.domain.events import SessionOpened
 from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.store.event_log import open_log
+from hutch.workspace.files.directory_listing import Page
 
 TESTS, FAILURES, ROUNDS = 5000, 50, 5
 RUNNER = Runner("pytest", ("pytest",), "pytest")
@@ -51,7 +52,7 @@ REPORT = report()
 class ReadTests(RepositoryTests):
     """Tests that have run already: only their report is read."""
 
-    async def suites(self) -> list[Runner]:
+    async def suites(self, listed: Page | None = None) -> list[Runner]:
         return [RUNNER]
 
     async def run(self, *args: object, **options: object) -> Report:

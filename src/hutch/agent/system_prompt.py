@@ -114,8 +114,8 @@ async def repository_notes(
             if entry.path.endswith(f"/{name}") and PLAIN_PATH.fullmatch(entry.path)
         }
     if deeper:
-        listed = ", ".join(sorted(deeper.values())[:MAX_PATHS])
-        text += f"\n\nMore notes, to be read before you work in their directories: {clean(listed)}."
+        paths = ", ".join(sorted(deeper.values())[:MAX_PATHS])
+        text += f"\n\nMore notes, to be read before you work in their directories: {clean(paths)}."
     return text.strip()
 
 
