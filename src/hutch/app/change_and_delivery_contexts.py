@@ -5,7 +5,7 @@ from functools import partial
 from hutch.app import vault_secrets_and_redactor
 from hutch.app.forges import forges_of
 from hutch.app.owner_policies import policies_of
-from hutch.app.workspace_with_jail_and_shells import open_sandbox
+from hutch.app.sandbox_opener import sandbox_opener
 from hutch.app.workspaces import workspaces_of
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.flows.change_flow_services import ChangeContext
@@ -32,7 +32,7 @@ def delivery_context(loaded: LoadedSettings, rows: Rows, log: EventLog) -> Deliv
     scratch = ScratchSandboxes(
         workspaces_of(loaded),
         policies_of(loaded, rows),
-        lambda id, policy: open_sandbox(loaded, id, lambda _: policy),
+        lambda id, policy: sandbox_opener(loaded).open(id, lambda _: policy),
     )
     return DeliveryContext(
         change_context(loaded, rows, log), scratch, loaded.settings.server.public_url or ""

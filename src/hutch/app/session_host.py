@@ -13,8 +13,8 @@ from hutch.app.allowed_local_repositories import repositories_of
 from hutch.app.change_and_delivery_contexts import delivery_context
 from hutch.app.forges import forges_of
 from hutch.app.repository_dependencies import environments_of
+from hutch.app.sandbox_opener import sandbox_opener
 from hutch.app.session_limits import session_limits
-from hutch.app.workspace_with_jail_and_shells import open_sandbox
 from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
@@ -26,8 +26,6 @@ from hutch.flows.run_execution.run_performer import Performer
 from hutch.flows.run_execution.run_setup_builder import RunDefaults
 from hutch.flows.run_execution.workspace_preparation import Preparer
 from hutch.flows.session_network_and_limits import SessionLimits
-from hutch.forge.bare_mirror import BranchList, list_branches
-from hutch.forge.forge_and_credential_selection import ForgeAccess
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.reply_cost import parse_prices
@@ -60,13 +58,13 @@ async def local_host(
     capacity = RunCapacity(*places, settings.waiting_runs, settings.waiting_runs_per_user)
     channels = Channels(log)
     pool, limits = WarmPool(), session_limits(loaded, log)
-    policies = limits.policies
+    policies, sandboxes = limits.policies, sandbox_opener(loaded)
 
     @asynccontextmanager
     async def sandbox_of(session: Session, workspace_id: str, recorder: Recorder) -> AsyncIterator[Sandbox]:
         policy, admit = await limits.policy(session), partial(policies.check_egress, session.id)
         start_in = session.delivery.start_in
-        async with open_sandbox(loaded, workspace_id, policy, start_in, recorder, admit) as sandbox:
+        async with sandboxes.open(workspace_id, policy, start_in, recorder, admit) as sandbox:
             yield sandbox
 
     async def prepare(session: Session, recorder: Recorder) -> Prepared:
@@ -122,7 +120,8 @@ def services_of(
         *(log, log, host, redactor),
         find_repository=repositories_of(loaded).find,
         open_repository=workspaces_of(loaded).open_repository,
-        list_branches=partial(_list_branches, loaded),
+        forges=lambda: forges_of(loaded),
+        git=workspaces_of(loaded).git,
         open_directory=workspaces_of(loaded).open_directory,
         staged=StagedFiles(workspaces_of(loaded).home.staged_files),
         check_model=models.models_of(loaded).check,
@@ -137,14 +136,6 @@ def services_of(
         caps=limits.caps,
         **more,
     )
-
-
-async def _list_branches(
-    loaded: LoadedSettings, address: str, user_id: str, is_owner: bool, max_names: int
-) -> BranchList:
-    access = ForgeAccess(user_id, guarded=True, account=is_owner)
-    remote = await forges_of(loaded).resolve_url(address, access)
-    return await list_branches(workspaces_of(loaded).git, remote, max_names)
 
 
 def _preparer(loaded: LoadedSettings, host: LocalHost) -> Preparer:

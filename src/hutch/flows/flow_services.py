@@ -1,6 +1,6 @@
 """The services that the flows use."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from pathlib import Path
@@ -14,7 +14,8 @@ from hutch.flows.member_session_caps import MemberCaps
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.repository_dependencies import Environments
 from hutch.forge.allowed_repository_hosts import AllowedHosts
-from hutch.forge.bare_mirror import BranchList
+from hutch.forge.forge_and_credential_selection import Forges
+from hutch.forge.host_git import Git
 from hutch.sessions.interface import SessionHost
 from hutch.store.event_log_interface import EventLog
 from hutch.store.jail_secrets import JailSecrets
@@ -48,11 +49,6 @@ EffectiveLimits = Callable[[Session, bool], Sequence[EffectiveLimit]]
 OpenRepository = Callable[[Path, bool], AbstractAsyncContextManager[JailedRepository | None]]
 
 
-# Asks a remote repository for its branches, with the credentials that a user may use there. Takes its
-# address, the id of the user, whether that is an owner, and the maximum number of names.
-ListBranches = Callable[[str, str, bool, int], Awaitable[BranchList]]
-
-
 class OpenDirectory(Protocol):
     """Opens a user's directory in place, with the snapshots of a process that had it open."""
 
@@ -71,7 +67,8 @@ class Services:
     reach: AllowedHosts
     find_repository: FindRepository
     open_repository: OpenRepository
-    list_branches: ListBranches
+    forges: Callable[[], Forges]
+    git: Git  # with the account's own credentials, where an address allows them
     open_directory: OpenDirectory
     check_model: CheckModel
     staged: StagedFiles

@@ -8,7 +8,8 @@ from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.sessions import check_new
-from hutch.forge.bare_mirror import BranchList
+from hutch.forge.bare_mirror import BranchList, list_branches
+from hutch.forge.forge_and_credential_selection import ForgeAccess
 from hutch.forge.repo_url import parse_repo_url
 
 MAX_BRANCHES = 1000
@@ -19,7 +20,9 @@ async def branches_of(services: Services, who: Caller, repository: str) -> Branc
     await check_new(services, who, NewSession(repository=repository))
     address = parse_repo_url(repository)
     if address.path is None:
-        found = await services.list_branches(repository, who.user.id, who.is_owner, MAX_BRANCHES)
+        access = ForgeAccess(who.user.id, guarded=True, account=who.is_owner)
+        remote = await services.forges().resolve_url(repository, access)
+        found = await list_branches(services.git, remote, MAX_BRANCHES)
     else:
         place = await asyncio.to_thread(services.find_repository, address.path, who.is_owner, False)
         async with services.open_repository(place.root, who.is_owner) as local:
