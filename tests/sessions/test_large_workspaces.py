@@ -55,3 +55,18 @@ async def test_saves_are_recorded_without_a_scan(tmp_path: Path) -> None:
         ignored = await asyncio.to_thread(workspace.snapshots.item, recorder.recorded, "b")
         assert ignored.section != 0
         assert events() == []
+
+
+async def test_a_new_mode_that_a_save_finds_has_its_own_author(tmp_path: Path) -> None:
+    async with open_setup(tmp_path, SetupOptions({"a": b"1\n"}, '{"replies": []}')) as setup:
+        workspace, activity = setup.context.workspace, Activity()
+        recorder = ChangeRecorder(workspace, setup.recorder, activity)
+        await recorder.start(0, is_new=True)
+        await workspace.snapshot("the first")
+        workspace.large_entries = 0
+        with activity.working(BEN):
+            (workspace.directory / "tree/a").chmod(0o755)
+        with acting(ADA):
+            await workspace.write("a", b"saved\n")
+        taken = [event for event in recorder.take_events() if isinstance(event, FileChanged)]
+        assert [(each.by, each.before == each.after) for each in taken] == [("u2", True), ("u1", False)]

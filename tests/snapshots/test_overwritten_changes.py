@@ -159,3 +159,18 @@ def test_a_file_of_the_base_of_an_overlay(tmp_path: Path, tree: Path) -> None:
         snapshots.take(content, "after", announced=written(("b", b"written"), ("src/new", b"new")))
     assert [read(snapshots, number, "b") for number in (1, 2, 3)] == [b"b", b"written", b"program"]
     assert (read(snapshots, 2, "src/a"), read(snapshots, 2, "src/new")) == (b"a", b"new")
+
+
+def test_a_mode_that_another_process_set_is_not_part_of_the_announced_change(
+    snapshots: Snapshots, tree: Path
+) -> None:
+    (tree / "b").write_text("written")
+    (tree / "b").chmod(0o755)
+    (tree / "src/a").rename(tree / "c")
+    (tree / "c").chmod(0o600)
+    announced = written(("b", b"written"))
+    moved = FileChange("c", "moved", sha(b"a"), sha(b"a"), "src/a")
+    assert take(snapshots, tree, Announcement([*announced.changes, moved], announced.written)).id == 3
+    items = [snapshots.item(number, path) for number in (2, 3) for path in ("b", "c")]
+    modes = [stat.S_IMODE(item.mode) for item in items if isinstance(item, Leaf)]
+    assert modes == [0o644, 0o640, 0o755, 0o600]

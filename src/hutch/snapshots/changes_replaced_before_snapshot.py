@@ -15,13 +15,13 @@ from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_tree_layout import (
     EMPTY_BRANCH,
     FILES,
-    PERMISSIONS,
     Branch,
     Item,
     Leaf,
     OmittedEntry,
     build_branch,
     read_items,
+    stored_mode,
 )
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
@@ -81,13 +81,14 @@ class LostChanges:
             return scanned is not None
         if isinstance(scanned, OmittedEntry):  # it is too large, or may be: nothing is known about it
             return path in self._written
-        return not isinstance(scanned, Leaf) or scanned.name != self._blob(path, change)
+        return not isinstance(scanned, Leaf) or (scanned.name, scanned.mode) != self._expected(path, change)
 
-    def _blob(self, path: str, change: FileChange) -> bytes:
+    def _expected(self, path: str, change: FileChange) -> tuple[bytes, int]:
+        """The blob and the mode that the change has left at a path."""
         if (written := self._written.get(path)) is not None:
-            return written.blob or object_name("blob", written.data)
+            return written.blob or object_name("blob", written.data), stored_mode(written.mode)
         source = self._find(change.moved_from or path)
-        return source.name if isinstance(source, Leaf) else b""
+        return (source.name, source.mode) if isinstance(source, Leaf) else (b"", 0)
 
     def _item(self, path: str, change: FileChange | None, reader: EntryReader) -> Item | None:
         """The item of a changed path; None if it was removed, or its content is not known."""
@@ -97,8 +98,7 @@ class LostChanges:
             chunks: Callable[[], Iterable[bytes]] = (
                 partial(self._objects.chunks, written.blob) if written.blob else lambda: (written.data,)
             )
-            kind = stat.S_IFMT(written.mode)
-            mode = kind | (0o777 if kind == stat.S_IFLNK else written.mode & PERMISSIONS)
+            mode = stored_mode(written.mode)
             return reader.store(chunks, mode=mode, section=self._section(path, mode))
         source = self._find(change.moved_from or path)
         if not isinstance(source, Leaf) or self._hash(source) != change.after:

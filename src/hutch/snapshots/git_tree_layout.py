@@ -48,6 +48,11 @@ _REFUSED_UNLESS_PLAIN = re.compile(
 )
 
 
+def stored_mode(mode: int) -> int:
+    """The mode of a file or a link as a snapshot has it."""
+    return stat.S_IFLNK | 0o777 if stat.S_ISLNK(mode) else stat.S_IFMT(mode) | mode & PERMISSIONS
+
+
 class Leaf(NamedTuple):
     """A file or a link."""
 

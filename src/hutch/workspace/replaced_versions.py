@@ -13,7 +13,7 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.edit.file_operations import Announcement, FileChange, WrittenFile
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.git_object_reader import object_name
-from hutch.snapshots.git_tree_layout import Item, Leaf, OmittedEntry
+from hutch.snapshots.git_tree_layout import Item, Leaf, OmittedEntry, stored_mode
 from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
 from hutch.snapshots.snapshot import Snapshots
 from hutch.workspace.files.change_planning import MAX_FILE_BYTES, open_file
@@ -45,7 +45,8 @@ def store_replaced(snapshots: Snapshots, tree: Directory, replaced: Sequence[tup
                 f"'{display_path(path)}' was changed by another process at this moment. Read it again and "
                 "repeat the change."
             )
-        if not isinstance(item, Leaf) or item.name != object_name("blob", data):
+        now = (object_name("blob", data), stored_mode(status.st_mode))
+        if not isinstance(item, Leaf) or (item.name, item.mode) != now:
             before = None if item is None else ""
             changes.append(FileChange(path, "modified" if item else "created", before, digest))
             written[path] = WrittenFile(status.st_mode, data)
