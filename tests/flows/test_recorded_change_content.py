@@ -141,3 +141,14 @@ async def test_another_content_than_the_recorded_one_is_not_returned(tmp_path: P
         assert await read_content(server.services, stage.caller, stage.id, seq) == b"one"
         with pytest.raises(NotFound, match="another process changed 'a' before"):
             await read_content(server.services, stage.caller, stage.id, await stage.seq_of_change("a"))
+
+
+async def test_the_diff_of_a_move_names_both_paths(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        stage = await Stage.after_run(server, tmp_path, files={"a.txt": "1\n2\n3\n4\n"})
+        await server.host.call(stage.id, requests.MoveFile("a.txt", "b.txt"), by="usr_x")
+        found = await read_diff(server.services, stage.caller, stage.id, await stage.seq_of_change("b.txt"))
+        assert [(each.kind, each.old_path, each.path) for each in found.files] == [
+            ("renamed", "a.txt", "b.txt")
+        ]
+        assert "rename from a.txt\nrename to b.txt\n" in found.patch.decode()

@@ -82,12 +82,12 @@ async def read_diff(services: Services, who: Caller, session_id: str, seq: int) 
     )
     _check_stored(old, seq)
     _check_stored(new, seq)
-    path = event.path if isinstance(event, FileChanged) else ""
+    path = old_path = ""
     if isinstance(event, FileChanged):
-        path = await _check_hashes(services, who, session, seq, event)
+        path, old_path = await _check_hashes(services, who, session, seq, event)
     read_only = not await may_write(services, who, session)
     ignored = isinstance(event, FilesChanged) and event.ignored
-    asked = Diff(old, new, path, read_only=read_only, ignored=ignored)
+    asked = Diff(old, new, path, read_only=read_only, ignored=ignored, old_path=old_path)
     try:
         found = await _compare(services, session, asked, by=who.user.id)
         if is_undo or (isinstance(event, FileChanged) and not found.total):  # git may ignore the file
@@ -100,9 +100,12 @@ async def read_diff(services: Services, who: Caller, session_id: str, seq: int) 
 
 async def _check_hashes(
     services: Services, who: Caller, session: Session, seq: int, event: FileChanged
-) -> str:
-    """Refuse a diff of other versions than those of the event; returns the path that the snapshots have."""
-    real_path = event.path
+) -> tuple[str, str]:
+    """Refuse a diff of other versions than those of the event.
+
+    Returns the path that the snapshots have, and the one before a move.
+    """
+    real_paths = {path: path for path in (event.path, event.moved_from or "")}
     versions = (
         ("before", event.before, event.previous_snapshot, event.moved_from or event.path),
         ("after", event.after, event.snapshot, event.path),
@@ -120,9 +123,8 @@ async def _check_hashes(
                 f"The diff of event {seq} is not stored: another process changed '{path}' {version} it, and "
                 f"snapshot {number} does not have that version."
             )
-        if path == event.path:
-            real_path = found.path
-    return real_path
+        real_paths[path] = found.path
+    return real_paths[event.path], real_paths[event.moved_from or ""]
 
 
 async def _read(services: Services, session: Session, asked: ReadSnapshotFile, *, by: str) -> Bytes:
@@ -145,6 +147,7 @@ async def _compare(services: Services, session: Session, asked: Diff, *, by: str
             asked.old,
             asked.new,
             path=asked.path,
+            old_path=asked.old_path,
             binary=not asked.read_only,
             ignored=asked.ignored,
         )

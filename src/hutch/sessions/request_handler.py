@@ -204,12 +204,13 @@ class RequestHandler:
                 return before
             case requests.ReadSnapshotFile(number, path, start, length, sha256):
                 return await read_recorded(workspace, number, path, start, length, sha256)
-            case requests.Diff(old, new, path, cursor, limit, read_only, ignored):
+            case requests.Diff(old, new, path, cursor, limit, read_only, ignored, old_path):
                 return await find_differences(
                     workspace,
                     old,
                     new,
                     path=path,
+                    old_path=old_path,
                     cursor=cursor,
                     limit=limit,
                     binary=not read_only,

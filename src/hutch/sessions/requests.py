@@ -180,6 +180,7 @@ class Diff(Request[Difference]):
     limit: int = 1000
     read_only: bool = False  # the caller may not write: a binary patch could hide secrets
     ignored: bool = False  # compare the files that git ignores instead
+    old_path: str = ""  # from which the file was moved to `path`
 
 
 @dataclass(frozen=True, slots=True)

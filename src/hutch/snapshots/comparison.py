@@ -9,7 +9,7 @@ git directory, so it never reads a repository's filters, drivers or attributes.
 import asyncio
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -97,9 +97,12 @@ async def changes(
     return (await asyncio.to_thread(page, printed, 0, None))[0]
 
 
-async def listing(git: Git, git_dir: Path, old: str, new: str, *, path: str = "") -> bytes:
-    """The files that differ between two trees, as git prints them; see `page`."""
-    return await _diff(git, git_dir, old, new, "--raw", "--numstat", "-z", path=path)
+async def listing(
+    git: Git, git_dir: Path, old: str, new: str, *, path: str = "", old_path: str = ""
+) -> bytes:
+    """The files that differ between two trees, as git prints them; see `page`. A file that was moved to
+    `path` has an `old_path`."""
+    return await _diff(git, git_dir, old, new, "--raw", "--numstat", "-z", paths=(path, old_path))
 
 
 def page(printed: bytes, start: int, limit: int | None) -> tuple[list[Change], int]:
@@ -128,25 +131,35 @@ async def patch_trees(
     new: str,
     *,
     path: str = "",
+    old_path: str = "",
     max_bytes: int = 4 << 20,
     binary: bool = True,
 ) -> tuple[bytes, bool]:
     """Like `patch`, for two trees; without `binary`, binary files are only named."""
     words = ("--patch", *(("--binary",) if binary else ()), "--full-index")
-    printed = await _diff(git, git_dir, old, new, *words, path=path, max_bytes=max_bytes + 1)
+    paths = (path, old_path)
+    printed = await _diff(git, git_dir, old, new, *words, paths=paths, max_bytes=max_bytes + 1)
     if len(printed) <= max_bytes:
         return printed, False
     return printed[: printed.rfind(b"\n", 0, max_bytes) + 1], True
 
 
 async def _diff(
-    git: Git, git_dir: Path, old: str, new: str, *words: str, path: str, max_bytes: int | None = None
+    git: Git,
+    git_dir: Path,
+    old: str,
+    new: str,
+    *words: str,
+    paths: Sequence[str],
+    max_bytes: int | None = None,
 ) -> bytes:
-    if path.startswith("/") or ".." in path.split("/"):
-        raise BadRequest(f"'{path}' is not a path inside the workspace.")
+    given = [path for path in paths if path]
+    for path in given:
+        if path.startswith("/") or ".." in path.split("/"):
+            raise BadRequest(f"'{path}' is not a path inside the workspace.")
     return await git.run(
         *("--literal-pathspecs", "diff-tree", *DIFF_OPTIONS, *RENAME_OPTIONS, *words, old, new),
-        *(("--", path) if path else ()),
+        *(("--", *given) if given else ()),
         git_dir=git_dir,
         settings=SETTINGS,
         timeout_s=TIMEOUT_S,

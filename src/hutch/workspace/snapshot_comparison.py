@@ -59,6 +59,7 @@ async def find_differences(
     new: int | None = None,
     *,
     path: str = "",
+    old_path: str = "",
     cursor: str = "",
     limit: int = MAX_FILES,
     binary: bool = True,
@@ -66,6 +67,7 @@ async def find_differences(
 ) -> Difference:
     """Compare two snapshots; by default, the first one with the current files.
 
+    A file that was moved to `path` has an `old_path`.
     With `ignored`, compare the files of two snapshots that git would not commit, apart from git's own.
     Without `binary`, the patch only names the binary files that differ. All pages of one comparison show the
     same moment. Only the last comparison is cached: the cursor of an older one compares again.
@@ -75,17 +77,17 @@ async def find_differences(
         old = min((each.id for each in await workspace.list_snapshots()), default=None)
     if old is None:
         return Difference(None, new, [], 0, None, b"", cut=False)
-    cached = workspace.directory / COMPARING / _listing_name(old, new, path, ignored=ignored)
+    cached = workspace.directory / COMPARING / _listing_name(old, new, path, old_path, ignored=ignored)
     printed = await workspace.work(_read_listing, cached, listing) if listing else None
     patch, cut = b"", False
     if printed is None:
         listing = ""
         async with _trees(workspace, old, new, ignored=ignored) as trees:
             compared = (workspace.git, trees.git_dir, trees.old, trees.new)
-            printed = await comparison.listing(*compared, path=path)
+            printed = await comparison.listing(*compared, path=path, old_path=old_path)
             if start == 0:
                 patch, cut = await comparison.patch_trees(
-                    *compared, path=path, max_bytes=MAX_PATCH_BYTES, binary=binary
+                    *compared, path=path, old_path=old_path, max_bytes=MAX_PATCH_BYTES, binary=binary
                 )
                 cut |= trees.is_cut
     files, total = await workspace.work(comparison.page, printed, start, limit)
@@ -104,9 +106,9 @@ def _parse_cursor(cursor: str) -> tuple[int, str]:
     return int(found[1]), found[2] or ""
 
 
-def _listing_name(old: int, new: int | None, path: str, *, ignored: bool) -> str:
+def _listing_name(old: int, new: int | None, path: str, old_path: str, *, ignored: bool) -> str:
     """The name of the file with a cached listing, unique per comparison."""
-    compared = json.dumps([old, new, path, ignored]).encode()
+    compared = json.dumps([old, new, path, old_path, ignored]).encode()
     return f"{LISTING}{hashlib.sha256(compared).hexdigest()[:32]}"
 
 

@@ -90,8 +90,8 @@ def describe(request: Request[Any]) -> ToolUse | None:
             return ToolUse("grep", below=(query.path,))
         case requests.FindFiles(_, path) | requests.ListFiles(path):
             return ToolUse("glob", below=(path,))
-        case requests.Diff(_, _, path):
-            return ToolUse("read_file", below=(path,))
+        case requests.Diff(path=path, old_path=old_path):
+            return ToolUse("read_file", below=(path, *([old_path] if old_path else [])))
         case requests.ReadWithTool(tool, arguments) | requests.ChangeWithTool(tool, arguments):
             return _describe_tool(tool, arguments, "files" if request.changes else None)
     if request.changes:
