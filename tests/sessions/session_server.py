@@ -34,6 +34,7 @@ def repository(place: Path, files: dict[str, str] | None = None) -> Path:
     """A git repository with one commit."""
     place.mkdir(parents=True)
     for name, text in (files or BUG).items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     git = ["git", "-C", str(place), "-c", "user.name=T", "-c", "user.email=t@example.com"]
     subprocess.run([*git, "init", "-q", "-b", "main"], check=True)

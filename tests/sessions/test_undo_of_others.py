@@ -244,3 +244,32 @@ async def test_ignored_caches_do_not_hinder_an_undo(tmp_path: Path) -> None:
         )
         await stage.run(cache.format("mine"))
         await stage.undo()
+
+
+@pytest.mark.parametrize(
+    ("agents", "mine", "before"),
+    [
+        ("rm a; mkdir a; echo in > a/in", "echo mine >> a/in", {"a": "a\n"}),
+        ("rm -r d; echo d > d", "echo mine >> d", {"d/a": "a\n"}),
+    ],
+)
+async def test_discard_frees_the_place_of_a_file(
+    tmp_path: Path, agents: str, mine: str, before: dict[str, str]
+) -> None:
+    async with serving(tmp_path / "home") as server:
+        stage = await Stage.after_run(server, tmp_path, call("bash", command=agents), files=before)
+        await stage.run(mine)
+        assert len(await refused(stage)) == 2
+        undone = await stage.undo(inputs.Undo(discard=True))
+        assert (undone.kept, len(undone.discarded)) == ((), 2)
+        [path] = before
+        assert (await stage.files())[-1] == path and await stage.read(path) == before[path]
+
+
+async def test_discard_removes_no_file_that_is_not_of_the_run(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        agents = call("bash", command="rm a; mkdir a; echo in > a/in")
+        stage = await Stage.after_run(server, tmp_path, agents, files={"a": "a\n"})
+        await stage.run("echo mine >> a/in; echo mine > a/mine")
+        undone = await stage.undo(inputs.Undo(discard=True))
+        assert (undone.kept, await stage.files()) == (("a",), ["a", "a/mine"])

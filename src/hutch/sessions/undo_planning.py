@@ -68,6 +68,7 @@ class PlannedFile(Generic[Version]):
     is_marked: bool = False  # `version` has markers
     is_unclear: bool = False  # others may have made a change of its content
     conflict: Reason | None = None
+    is_blocked_by_discarded: bool = False  # what is in its place is itself removed by `discard`
 
     def is_marked_by(self, mode: Mode) -> bool:
         """True if it gets markers."""
@@ -77,8 +78,10 @@ class PlannedFile(Generic[Version]):
         """The version that the file gets."""
         if self.conflict is None or mode == "merge":
             return self.version
-        is_possible = self.conflict not in ("blocked", "gone")
-        return self.earliest if mode == "discard" and is_possible else self.current
+        is_possible = self.conflict != "blocked" or self.is_blocked_by_discarded
+        return (
+            self.earliest if mode == "discard" and is_possible and self.conflict != "gone" else self.current
+        )
 
 
 @dataclass(slots=True)
