@@ -166,6 +166,35 @@ async def test_an_earlier_run_is_undone_as_a_step(tmp_path: Path) -> None:
         assert await stage.read("app.py") == LINES
 
 
+async def test_an_undo_and_a_redo_are_steps_that_can_be_undone(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)
+        await stage.undo()
+        back = await stage.undo(inputs.Undo(step=await stage.seq("session.rewound")))
+        assert (back.title, back.files) == ("the undo of the run of 'Work.'", ("app.py",))
+        assert await stage.read("app.py") == edited(_2="agent")
+        await stage.write("app.py", edited(_2="agent", _15="mine"))
+        again = await stage.undo(inputs.Undo(step=await stage.seq("changes.undone")))
+        assert (again.title, again.merged) == ("the undo of the undo of the run of 'Work.'", ("app.py",))
+        assert await stage.read("app.py") == edited(_15="mine")
+        await stage.undo(inputs.Redo())
+        assert await stage.read("app.py") == edited(_2="agent", _15="mine")
+        await stage.undo(inputs.Undo(step=await stage.seq("session.redone")))
+        assert await stage.read("app.py") == edited(_15="mine")
+
+
+async def test_an_undo_before_the_last_run_is_taken_back_as_a_step(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)
+        await stage.undo(inputs.Undo(step=await stage.seq("run.started")))
+        step = await stage.seq("changes.undone")
+        await stage.prompt("Something else.")
+        with pytest.raises(Conflict, match=rf"hutch undo --step {step}`"):
+            await stage.give(inputs.Redo())
+        await stage.undo(inputs.Undo(step=step))
+        assert await stage.read("app.py") == edited(_2="agent")
+
+
 async def test_a_step_must_be_a_change(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)

@@ -1,10 +1,11 @@
-"""Finds the changes of one step: of a tool call, a command, a single change of files, or an earlier run."""
+"""Finds the changes of one step: a tool call, a command, a change of files, or an earlier run or undo."""
 
 from collections.abc import Sequence
 
 from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import (
+    ChangesUndone,
     CommandEnded,
     CommandStarted,
     CommandYielded,
@@ -13,17 +14,26 @@ from hutch.domain.events import (
     FilesChanged,
     RunEnded,
     RunStarted,
+    SessionRedone,
+    SessionRewound,
     SnapshotTaken,
     ToolCalled,
     ToolReturned,
 )
-from hutch.sessions.changes_to_undo import SNAPSHOTS_AFTER, RunReading, TargetChange, UndoTarget, quoted
+from hutch.sessions.changes_to_undo import (
+    SNAPSHOTS_AFTER,
+    RunReading,
+    TargetChange,
+    UndoTarget,
+    changes_of_undo,
+    quoted,
+)
 
 CAUSES = ("command", "terminal", "job")  # of changes by a command
 
 
 def find_step(entries: Sequence[Entry], seq: int) -> UndoTarget:
-    """The changes of the step that an event belongs to: a change, a tool call, a command or a run."""
+    """The changes of the step that an event belongs to: a change, a call, a command, a run or an undo."""
     index = next((index for index, entry in enumerate(entries) if entry.seq == seq), None)
     if index is None:
         raise NotFound(f"There is no event {seq} in this session.")
@@ -49,10 +59,14 @@ def find_step(entries: Sequence[Entry], seq: int) -> UndoTarget:
             reading = RunReading.of(entries, run.run_id)
             changes = tuple(reading.changes)
             return UndoTarget(f"the run of {quoted(reading.prompt)}", changes, author=AGENT)
+        case SessionRewound() | ChangesUndone() as undone if undone.input:
+            return UndoTarget(f"the undo of {undone.title}", changes_of_undo(entries, undone))
+        case SessionRedone() as redone if redone.input:
+            return UndoTarget(f"the redo after {redone.title}", changes_of_undo(entries, redone))
     kind = entries[index].event.type
     raise BadRequest(
-        f"Event {seq} is {kind}, which changes no files. Name a file.changed, tool.called, command.started "
-        "or run.started."
+        f"Event {seq} is {kind}, which changes no files. Name a file.changed, tool.called, command.started, "
+        "run.started or an earlier undo."
     )
 
 

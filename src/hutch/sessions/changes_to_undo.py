@@ -101,20 +101,24 @@ def find_last_undo(entries: Sequence[Entry]) -> UndoTarget:
     event = undos[seq]
     if any(isinstance(entry.event, RunStarted) for entry in entries if entry.seq > seq):
         raise Conflict(
-            "A run has begun since the last undo, so it cannot be redone. Its changes are in the log: "
-            f"snapshot {event.before} has the files from before the undo."
+            "A run has begun since the last undo, so it cannot be redone. To bring back its files without "
+            f"the conversation, undo its event as a step: `hutch undo --step {seq}`."
         )
     if not event.input:
         raise Conflict("The last undo was made by an earlier version of Hutch, which cannot be redone.")
+    what = f" of {event.title}" if isinstance(event, ChangesUndone) else " of the last run"
+    return UndoTarget(f"the undo{what}", changes_of_undo(entries, event), seq=seq)
+
+
+def changes_of_undo(entries: Iterable[Entry], event: Undone | SessionRedone) -> tuple[TargetChange, ...]:
+    """The changes that an undo or a redo has made."""
     source = str(event.input)
-    changes = [
+    return tuple(
         TargetChange(entry.seq, entry.event)
         for entry in entries
         if isinstance(entry.event, FileChanged | FilesChanged)
         and (entry.event.cause, entry.event.source) == ("undo", source)
-    ]
-    what = f" of {event.title}" if isinstance(event, ChangesUndone) else " of the last run"
-    return UndoTarget(f"the undo{what}", tuple(changes), seq=seq)
+    )
 
 
 class RunReading:

@@ -33,8 +33,8 @@ def undo_command(
         typer.Option(
             min=1,
             metavar="N",
-            help="Undo only this step: the number of a file.changed, tool.called, command.started or "
-            "run.started in `hutch log`. The conversation stays.",
+            help="Undo only this step: the number of a file.changed, tool.called, command.started, "
+            "run.started or an earlier undo in `hutch log`. The conversation stays.",
         ),
     ] = None,
     merge: Merge = False,
