@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,35 @@ def test_two_shells_in_one_directory_are_two_sessions(place: Path) -> None:
     read = hutch(place, "log", second, "--content", str(seq))
     assert (read.stdout, read.stderr) == ("two\n", "")
     assert "+two\n" in hutch(place, "log", second, "--diff", str(seq)).stdout
+
+
+def test_changes_can_be_read_while_a_shell_works_in_the_directory(place: Path) -> None:
+    assert hutch(place, "shell", "--", "sh", "-c", "echo one > file").returncode == 0
+    earlier = sessions(place)[0]["session"]
+    shell = Person(place)
+    try:
+        shell.see(r"\$ ")
+        shell.type("echo two > file\n")
+        for session, text in ((earlier, "one\n"), ("last", "two\n")):
+            seq = wait_for_change(place, session)
+            read = hutch(place, "log", session, "--content", str(seq))
+            assert (read.stdout, read.stderr) == (text, "")
+            assert f"+{text}" in hutch(place, "log", session, "--diff", str(seq)).stdout
+        shell.type("echo three > file; exit\n")
+        assert shell.leave() == 0
+    finally:
+        shell.close()
+    assert (place / "work/file").read_text() == "three\n"
+
+
+def wait_for_change(place: Path, session: str) -> int:
+    """The number of the first change of a file."""
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        for at, event in enumerate(events(place, session), 1):
+            if event["type"] == "file.changed":
+                return at
+    raise AssertionError("no change was recorded")
 
 
 def test_without_a_jail_it_is_recorded_too(place: Path) -> None:

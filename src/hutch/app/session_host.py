@@ -122,7 +122,7 @@ def services_of(
         open_repository=workspaces_of(loaded).open_repository,
         forges=lambda: forges_of(loaded),
         git=workspaces_of(loaded).git,
-        open_directory=workspaces_of(loaded).open_directory,
+        open_recorded=workspaces_of(loaded).open_recorded,
         staged=StagedFiles(workspaces_of(loaded).home.staged_files),
         check_model=models.models_of(loaded).check,
         networks=tuple(loaded.settings.jail.private_networks),

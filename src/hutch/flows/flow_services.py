@@ -49,10 +49,10 @@ EffectiveLimits = Callable[[Session, bool], Sequence[EffectiveLimit]]
 OpenRepository = Callable[[Path, bool], AbstractAsyncContextManager[JailedRepository | None]]
 
 
-class OpenDirectory(Protocol):
-    """Opens a user's directory in place, with the snapshots of a process that had it open."""
+class OpenRecorded(Protocol):
+    """Opens the snapshots of a user's directory that one of several processes took there."""
 
-    def __call__(self, directory: Path, *, number: int = 1) -> AbstractAsyncContextManager[Workspace]: ...
+    def __call__(self, directory: Path, *, number: int) -> AbstractAsyncContextManager[Workspace]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Services:
     open_repository: OpenRepository
     forges: Callable[[], Forges]
     git: Git  # with the account's own credentials, where an address allows them
-    open_directory: OpenDirectory
+    open_recorded: OpenRecorded
     check_model: CheckModel
     staged: StagedFiles
     effective_limits: EffectiveLimits

@@ -128,20 +128,20 @@ async def _check_hashes(
 
 
 async def _read(services: Services, session: Session, asked: ReadSnapshotFile, *, by: str) -> Bytes:
-    if not _was_in_place(session):
+    if not session.delivery.in_place:
         return await services.host.call(session.id, asked, by=by)
     number = await _place_number(services, session)
-    async with services.open_directory(Path(session.repository), number=number) as workspace:
+    async with services.open_recorded(Path(session.repository), number=number) as workspace:
         return await read_recorded(
             workspace, asked.snapshot, asked.path, asked.start, asked.length, asked.sha256
         )
 
 
 async def _compare(services: Services, session: Session, asked: Diff, *, by: str) -> Difference:
-    if not _was_in_place(session):
+    if not session.delivery.in_place:
         return await services.host.call(session.id, asked, by=by)
     number = await _place_number(services, session)
-    async with services.open_directory(Path(session.repository), number=number) as workspace:
+    async with services.open_recorded(Path(session.repository), number=number) as workspace:
         return await find_differences(
             workspace,
             asked.old,
@@ -151,11 +151,6 @@ async def _compare(services: Services, session: Session, asked: Diff, *, by: str
             binary=not asked.read_only,
             ignored=asked.ignored,
         )
-
-
-def _was_in_place(session: Session) -> bool:
-    """True if its snapshots are those of a user's directory: it was a `hutch shell`, and has ended."""
-    return session.delivery.in_place and session.state == "ended"
 
 
 async def _place_number(services: Services, session: Session) -> int:

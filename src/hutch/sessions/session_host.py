@@ -249,7 +249,7 @@ class LocalHost:
         if session.delivery.in_place and session.state != "ended":
             raise Conflict(
                 f"The session {session_id} is a `hutch shell` in {session.repository}. "
-                "Here only its log can be read."
+                "Here only its log and the content of its changes can be read."
             )
         if not session.workspace_id and session.state == "ended":
             raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")

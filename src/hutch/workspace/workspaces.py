@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from hutch.forge.repo_url import RepoUrl
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.repository_access import Repositories
 from hutch.workspace.fork import fork
-from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place
+from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place, open_recorded_place
 from hutch.workspace.lifecycle.jailed_repository import JailedRepository, open_jailed_repository
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import (
     remove_leftovers,
@@ -110,10 +111,9 @@ class Workspaces:
 
     @asynccontextmanager
     async def open_directory(
-        self, directory: Path, *, clean: Clean = str, beside_others: bool = False, number: int = 1
+        self, directory: Path, *, clean: Clean = str, beside_others: bool = False
     ) -> AsyncIterator[Workspace]:
-        """Open a user's directory in place; with `beside_others` even if other processes have it open.
-        `number` names the snapshots of one of several processes that had it open."""
+        """Open a user's directory in place; with `beside_others` even if other processes have it open."""
         await asyncio.to_thread(self.home.make)
         opened, place = await open_in_place(
             self.home,
@@ -121,12 +121,23 @@ class Workspaces:
             quota_bytes=self.options.quota_bytes,
             quota_files=self.options.quota_files,
             beside_others=beside_others,
-            number=number,
         )
         async with open_mounted(
             self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean
         ) as workspace:
             yield workspace
+
+    @asynccontextmanager
+    async def open_recorded(self, directory: Path, *, number: int) -> AsyncIterator[Workspace]:
+        """The snapshots of a user's directory, to read them, also while processes have it open. `number` says
+        which of these processes took them."""
+        with tempfile.TemporaryDirectory(prefix="hutch-") as scratch:
+            place = Path(scratch)
+            mount = await asyncio.to_thread(open_recorded_place, self.home, directory, number, place)
+            async with open_mounted(
+                self.home, mount, place, self.git, limits=self.snapshot_limits
+            ) as workspace:
+                yield workspace
 
     @asynccontextmanager
     async def open_repository(self, path: Path, unrestricted: bool) -> AsyncIterator[JailedRepository | None]:

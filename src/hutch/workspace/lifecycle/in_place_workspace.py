@@ -27,14 +27,13 @@ async def open_in_place(
     quota_bytes: int,
     quota_files: int,
     beside_others: bool = False,
-    number: int = 1,
 ) -> tuple[WorkspaceMount, Path]:
     """Open a directory, and return it with its data directory.
 
     No other process may have it open, unless `beside_others`: then this process gets a journal and
-    snapshots of its own, with the next number that is free. `number` opens those of an ended process.
+    snapshots of its own, with the next number that is free.
     """
-    numbers = range(number, MAX_PROCESSES + 1 if beside_others else number + 1)
+    numbers = range(1, MAX_PROCESSES + 1 if beside_others else 2)
     opening = asyncio.ensure_future(
         asyncio.to_thread(_open, home, directory, quota_bytes, quota_files, numbers)
     )
@@ -56,15 +55,47 @@ def _open(
         raise NotFound(f"There is no directory '{directory}'.") from None
     if not real.is_dir():
         raise NotFound(f"'{directory}' is not a directory.")
-    key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
     for number in numbers:
-        place = home.data / FOLDER / (key if number == 1 else f"{key}-{number}")
+        place = _place(home, real, number)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (lock := try_lock(place / LOCK)) is not None:
             break
     else:
         raise Conflict(f"'{real}' is in use by another Hutch process. End that first.")
-    record = Record(
+    record = _record(place, real, quota_bytes=quota_bytes, quota_files=quota_files)
+    try:
+        return WorkspaceMount(record, Directory.at(real), None, JailLocation(real, real), place, lock), place
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def open_recorded_place(home: Home, directory: Path, number: int, scratch: Path) -> WorkspaceMount:
+    """Open the snapshots of a process that has or had a directory open, to read them. Blocks.
+
+    Takes no lock of that process, and leaves the directory alone. `scratch` is empty, and becomes the data
+    directory.
+    """
+    real = directory.resolve()
+    place = _place(home, real, number)
+    if not (place / "snapshots.git").is_dir():
+        raise NotFound(f"No snapshots of '{real}' are stored.")
+    for name in ("snapshots", "snapshots.git"):
+        (scratch / name).symlink_to(place / name)
+    tree = scratch / "tree"
+    tree.mkdir()
+    lock = os.open(scratch / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    record = _record(place, real, quota_bytes=0, quota_files=0)
+    return WorkspaceMount(record, Directory.at(tree), None, JailLocation(tree, tree), scratch, lock)
+
+
+def _place(home: Home, real: Path, number: int) -> Path:
+    key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
+    return home.data / FOLDER / (key if number == 1 else f"{key}-{number}")
+
+
+def _record(place: Path, real: Path, *, quota_bytes: int, quota_files: int) -> Record:
+    return Record(
         id=place.name,
         source=str(real),
         mode="copy",
@@ -73,11 +104,6 @@ def _open(
         quota_bytes=quota_bytes,
         quota_files=quota_files,
     )
-    try:
-        return WorkspaceMount(record, Directory.at(real), None, JailLocation(real, real), place, lock), place
-    except BaseException:
-        os.close(lock)
-        raise
 
 
 def place_number(record: Record) -> int:
