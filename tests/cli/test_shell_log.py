@@ -236,6 +236,13 @@ def test_changes_can_be_read_while_a_shell_works_in_the_directory(place: Path) -
     assert (place / "work/file").read_text() == "three\n"
 
 
+def test_a_change_that_has_no_diff_says_so(place: Path) -> None:
+    assert hutch(place, "shell", "--", "git", "init", "-q").returncode == 0
+    [seq] = [at for at, event in enumerate(events(place), 1) if event["type"] == "files.changed"]
+    shown = hutch(place, "log", "last", "--diff", str(seq))
+    assert (shown.returncode, shown.stdout) == (0, "") and "only files of git itself" in shown.stderr
+
+
 def wait_for_change(place: Path, session: str) -> int:
     """The number of the first change of a file."""
     end = time.monotonic() + DEADLINE_S

@@ -13,6 +13,8 @@ from hutch.cli.render.binary_patch_summary import without_binary_content
 from hutch.cli.session_client import Version
 from hutch.system.terminal_text import visible
 
+NO_DIFF = "There is no diff: the event changed no files, or only files of git itself (.git)."
+
 
 async def show_changed(session: str, diff: int, content: int, version: Version) -> None:
     """Print the diff of the event `diff`, or else the file of the event `content`."""
@@ -25,6 +27,8 @@ async def show_changed(session: str, diff: int, content: int, version: Version) 
             found = await client.changed_diff(session_id, diff)
             patch = without_binary_content(found["patch"]) if os.isatty(1) else found["patch"]
             typer.echo(visible(patch, lines=True), nl=False)
+            if not found["patch"]:
+                typer.echo(NO_DIFF, err=True)
             if found["cut"]:
                 typer.echo("The diff is longer than what is shown.", err=True)
         else:
