@@ -11,6 +11,7 @@ import { editorHighlight, editorTheme } from "../session/panels/editor_theme";
 import { languageOf } from "../session/panels/editor_languages";
 import { contentAt, useAuthors, useContent } from "./past_file_contents";
 import type { FileVersion, Recording } from "./event_source";
+import { authorName } from "./timeline_event";
 
 type Props = { session: string; recording: Recording; seq: number; nameOf: (by: string) => string; colourOf: (by: string) => string };
 
@@ -34,7 +35,7 @@ export function MomentEditor({ session, recording, seq, nameOf, colourOf }: Prop
           <option value="">{newest && !pinned ? `${newest.path} (${text.following})` : text.follow}</option>
           {paths.map((each) => <option key={each} value={each}>{each}</option>)}
         </select>
-        {change && <span className="min-w-0 truncate text-t2"><SafeText text={text.changedBy(nameOf(change.by))} /></span>}
+        {change && <span className="min-w-0 truncate text-t2"><SafeText text={text.changedBy(authorName(change.by, nameOf))} /></span>}
         <span className="grow" />
         {known.map((by) => <span key={by} className="flex items-center gap-1 whitespace-nowrap text-t2 max-sm:hidden"><span className="size-2 rounded-full" style={{ background: colourOf(by) }} /><SafeText text={nameOf(by)} /></span>)}
       </div>

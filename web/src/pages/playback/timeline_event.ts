@@ -17,6 +17,9 @@ export function authorOf(event: AnyEntry["event"]): string {
   return field(event, "run_id") || field(event, "call_id") ? "agent" : "hutch";
 }
 
+/** The author of a mark or a change for people. Who changed a file may be unknown, if several were at work. */
+export const authorName = (author: string, nameOf: (by: string) => string) => (author ? nameOf(author) : text.unknownAuthor);
+
 export function markOf({ seq, event }: AnyEntry): Mark | null {
   const author = authorOf(event);
   const mark = (lane: Mark["lane"], kind: Mark["kind"], tone: Tone, label: string): Mark => ({ seq, lane, author, kind, tone, label: label.split("\n")[0]?.slice(0, 120) ?? "" });

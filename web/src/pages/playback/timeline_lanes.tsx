@@ -1,9 +1,8 @@
 // The lanes of the timeline: what happened when, by kind and author. Dragged or clicked to seek; the keys are the page's.
 import { type PointerEvent, useEffect, useRef, useState } from "react";
 import { clock, seconds } from "../../number_and_time_format";
-import { strings } from "../../strings";
 import { text } from "../../strings/playback";
-import type { Mark } from "./timeline_event";
+import { type Mark, authorName } from "./timeline_event";
 import { type Player, clockOf } from "./player";
 
 const LANE_PX = 16;
@@ -62,7 +61,7 @@ export function Lanes({ player, version, hits, withSeq, nameOf, colourOf }: Prop
   return (
     <div className="flex">
       <div className="shrink-0 pt-1 text-11 leading-4 text-t3 max-sm:hidden" style={{ width: LABEL_PX }} aria-hidden="true">
-        {lanes.map((each) => <div key={each.key} className="truncate pr-2 text-right" style={{ height: LANE_PX }}>{text.lane[each.lane]}{each.lane === "edits" || each.lane === "terminal" ? ` · ${nameOf(each.author)}` : ""}</div>)}
+        {lanes.map((each) => <div key={each.key} className="truncate pr-2 text-right" style={{ height: LANE_PX }}>{text.lane[each.lane]}{each.lane === "edits" || each.lane === "terminal" ? ` · ${authorName(each.author, nameOf)}` : ""}</div>)}
       </div>
       <div ref={area} role="slider" tabIndex={0} aria-label={text.position} aria-valuemin={0} aria-valuemax={Math.round(end / 1000)} aria-valuenow={Math.round(player.position / 1000)} aria-valuetext={text.slider(clockOf(player.position), clockOf(end), player.seq, clock(now))}
         className="relative mx-2 min-w-0 grow cursor-pointer touch-none rounded-row border bg-panel"
@@ -151,5 +150,3 @@ export function coloursOf(marks: readonly Mark[]): (by: string) => string {
   const people = [...new Set(marks.map((each) => each.author))].filter((each) => each && each !== "agent" && each !== "hutch");
   return (by) => (by === "agent" ? "var(--agent)" : by === "hutch" || by === "" ? "var(--text-3)" : `var(--person-${(Math.max(0, people.indexOf(by)) % 8) + 1})`);
 }
-
-export const nameOfMark = (mark: Mark, nameOf: (by: string) => string) => (mark.author ? nameOf(mark.author) : text.unknownAuthor) || strings.session.somebody;
