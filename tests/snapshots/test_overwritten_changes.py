@@ -174,3 +174,38 @@ def test_a_mode_that_another_process_set_is_not_part_of_the_announced_change(
     items = [snapshots.item(number, path) for number in (2, 3) for path in ("b", "c")]
     modes = [stat.S_IMODE(item.mode) for item in items if isinstance(item, Leaf)]
     assert modes == [0o644, 0o640, 0o755, 0o600]
+
+
+def undone(path: str, data: bytes | None) -> FileChange:
+    return FileChange(path, "modified", sha(b"old"), None if data is None else sha(data))
+
+
+def replace_each_other(tree: Path) -> Announcement:
+    """A file takes the place of a directory, and a directory that of a file."""
+    (tree / "src/a").unlink()
+    (tree / "src").rmdir()
+    (tree / "src").write_text("file")
+    (tree / "b").unlink()
+    (tree / "b").mkdir()
+    (tree / "b/in").write_text("in")
+    contents = {"src": b"file", "b/in": b"in"}
+    files = {path: WrittenFile(stat.S_IFREG | 0o644, data) for path, data in contents.items()}
+    removed = [undone(path, None) for path in ("src/a", "b")]
+    return Announcement([*removed, *(undone(path, data) for path, data in contents.items())], files)
+
+
+def test_files_and_directories_that_replace_each_other_need_no_snapshot_of_their_own(
+    snapshots: Snapshots, tree: Path
+) -> None:
+    assert take(snapshots, tree, replace_each_other(tree)).id == 2
+
+
+def test_files_and_directories_that_replace_each_other_beside_a_lost_change(
+    snapshots: Snapshots, tree: Path
+) -> None:
+    announced = replace_each_other(tree)
+    (tree / "src").write_text("program")
+    assert take(snapshots, tree, announced).id == 3
+    assert [read(snapshots, number, "src") for number in (2, 3)] == [b"file", b"program"]
+    assert [read(snapshots, number, "b/in") for number in (2, 3)] == [b"in", b"in"]
+    git("fsck", "--full", "--strict", cwd=snapshots.storage.git_dir)

@@ -66,6 +66,7 @@ class LostChanges:
             if item is not None or is_removed:
                 self._put(path, item)
                 changed.update(_parents(path))
+        changed -= {path for path, item in found.items() if item is not None}  # a file replaced a directory
         for path in sorted(changed, key=lambda each: each.count("/"), reverse=True):
             self._put(path, self._build(path, writer))
         counts, top = self._counts, self._build("", writer)
@@ -77,8 +78,8 @@ class LostChanges:
 
     def _is_lost(self, path: str, scanned: Item | None) -> bool:
         change = self._announced[path]
-        if change is None:
-            return scanned is not None
+        if change is None:  # a directory may have taken its place
+            return isinstance(scanned, Leaf | OmittedEntry)
         if isinstance(scanned, OmittedEntry):  # it is too large, or may be: nothing is known about it
             return path in self._written
         return not isinstance(scanned, Leaf) or (scanned.name, scanned.mode) != self._expected(path, change)
