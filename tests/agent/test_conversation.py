@@ -288,3 +288,28 @@ def test_a_model_does_not_see_messages_for_some_users_only() -> None:
         made.apply(event, number)
     assert made.messages == [FromUser("Work."), FromUser("for everyone")]
     assert (made.user_messages, made.seq) == (["for everyone"], 3)
+
+
+def test_an_approval_that_was_extended_holds_for_the_session_and_only_for_its_own_call() -> None:
+    reply = events.ModelReplied(
+        run_id="r",
+        turn=1,
+        text="",
+        calls=(events.CallMade(id="c1", tool="bash", arguments='{"command": "git push"}'),),
+        finish="calls",
+    )
+    asked = events.ApprovalRequested(call_id="c1", tool="bash", summary="git push", rule="ask bash")
+    once = events.ApprovalAnswered(call_id="c1", allowed=True, scope="once")
+    extended = events.ApprovalExtended(call_id="c1")
+
+    def granted(*after: Event) -> list[str]:
+        conversation = Conversation()
+        for seq, event in enumerate((*RUN[:1], reply, asked, once, *after), start=1):
+            conversation.apply(event, seq)
+        return [call.id for call, _ in conversation.granted]
+
+    assert granted() == []
+    assert granted(extended) == ["c1"]
+    assert granted(extended, extended) == ["c1"]
+    # A later call with the same id was asked about, and nobody has answered yet.
+    assert granted(asked, extended) == []

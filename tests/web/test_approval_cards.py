@@ -98,3 +98,34 @@ async def test_an_answer_in_one_browser_changes_the_card_in_another(
         assert (await refused.value).status == 409
         await expect(other.get_by_role("alert")).to_have_count(0)
         await expect(theirs.get_by_text("echo two", exact=True)).to_be_visible()  # not answered by that
+
+
+async def test_after_once_the_row_offers_the_session(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    push = bash("git push origin main")
+    model = cassette(tmp_path, [push, push, bash("git push other"), FINISH, bash("git push later"), FINISH])
+    session = await new_session(api, prompt="Go.", persona="pair", model=model)
+    await page.goto(f"{up.url}/s/{session}")
+    card = page.get_by_role("region", name="Needs you, 1 of 1")
+    log = page.get_by_role("log")
+    await expect(card.locator("[data-ready=true]")).to_be_visible()
+    await card.get_by_role("button", name="Allow once").click()
+    # The second call waits, because the first answer was for one call only.
+    offer = log.get_by_role("button", name="Allow for this session: covers bash git push until the session ends")
+    await expect(log.get_by_text("allowed once by")).to_contain_text("rule “ask bash”")
+    await expect(card).to_be_visible()
+    await offer.click()
+    await expect(log.get_by_text("allowed for this session by")).to_be_visible()
+    await expect(offer).to_have_count(0)
+    await expect(card.locator("[data-ready=true]")).to_be_visible()  # asked before
+    await card.get_by_role("button", name="Allow once").click()
+    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()  # the third did not ask
+
+    await api.post(f"/sessions/{session}/inputs", json={"type": "prompt", "text": "Again."})
+    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_have_count(2)  # nor the next run
+    found = (await api.get(f"/sessions/{session}/events/search?kind=approval.requested")).json()["items"]
+    assert len(found) == 2
+    again = {"type": "extend", "call_id": found[0]["event"]["call_id"]}
+    refused = await api.post(f"/sessions/{session}/inputs", json=again)
+    assert refused.status_code == 409, refused.text

@@ -44,6 +44,8 @@ class Conversation:
     answer: str | None = None  # to that question
     # Calls that users allowed for the session, with the names of the owner's policies that had asked.
     granted: list[tuple[Call, tuple[str, ...]]] = field(default_factory=list)
+    # Calls that users allowed once, in the same form: a later answer can allow them for the session.
+    allowed_once: dict[str, tuple[Call, tuple[str, ...]]] = field(default_factory=dict)
     last: Call | str | None = None  # the call of finish, or the reply without calls that ended the run
     input_tokens: int = 0  # of the last request, as its provider counts them
     summary: str = ""  # replaces all earlier messages, after a compaction
@@ -75,6 +77,13 @@ class Conversation:
             for call in self.waiting.values()
         ]
 
+    def extend_approval(self, call_id: str) -> tuple[Call, tuple[str, ...]] | None:
+        """Allow a call for the session that a user had allowed once. Returns what `granted` got."""
+        found = self.allowed_once.pop(call_id, None)
+        if found is not None:
+            self.granted.append(found)
+        return found
+
     def apply(self, event: AnyEvent, seq: int) -> None:
         self.seq = seq
         if audience_of(event) is not None:
@@ -97,11 +106,18 @@ class Conversation:
             case events.ApprovalRequested():
                 self.started.discard(event.call_id)  # it waits for a user, and has done nothing yet
                 self._asking = event.policies
+                self.allowed_once.pop(event.call_id, None)  # models may use an id twice
+            case events.ApprovalExtended():
+                self.extend_approval(event.call_id)
             case events.ApprovalAnswered():
                 self.started.add(event.call_id)
                 # Rules with scope "always" are in the store, and may have been withdrawn since.
-                if event.allowed and event.scope == "session" and event.call_id in self._calls:
-                    self.granted.append((self._calls[event.call_id], self._asking))
+                if event.allowed and event.call_id in self._calls:
+                    call = self._calls[event.call_id]
+                    if event.scope == "session":
+                        self.granted.append((call, self._asking))
+                    elif event.scope == "once":
+                        self.allowed_once[event.call_id] = (call, self._asking)
             case events.QuestionAsked():
                 self.question, self.answer = event, None
             case events.QuestionAnswered():

@@ -90,6 +90,7 @@ class Run:
             roots=(jail.workspace, *jail.policy.also_at),
             resolve=partial(resolve_path, context=self.context),
             note=setup.note_decision,
+            refresh=self._read_extended_approvals,
         )
         self.execution = ToolExecution(
             self.run_id, setup, self.context, self.approvals, self._write, self.snapshot
@@ -317,8 +318,16 @@ class Run:
 
     async def _restore_approvals(self) -> None:
         for call, policies in self.conversation.granted:
-            if isinstance(args := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
-                await self.approvals.remember(call.tool, args, policies)
+            await self._allow_for_session(call, policies)
+
+    async def _allow_for_session(self, call: Call, policies: tuple[str, ...]) -> None:
+        if isinstance(args := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
+            await self.approvals.remember(call.tool, args, policies)
+
+    async def _read_extended_approvals(self) -> None:
+        while self.setup.extended:
+            if found := self.conversation.extend_approval(self.setup.extended.pop(0)):
+                await self._allow_for_session(*found)
 
     def _was_in_progress(self, call: Call) -> bool:
         """True if a call had started. An unanswered question does not count: asking it again does no harm."""

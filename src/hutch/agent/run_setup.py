@@ -47,6 +47,7 @@ class RunSetup:
     brief: str = ""  # the session as its user described it
     on_delta: OnDelta = lambda delta: None
     inbox: list[UserMessage] = field(default_factory=list)  # messages sent during the run
+    extended: list[str] = field(default_factory=list)  # ids of calls: approved once, then for the session
     leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now will be resumed
     counts_waiting: bool = False  # time spent waiting for a user counts towards the timeout
     generation: Generation = NO_GENERATION  # of the model's replies

@@ -54,6 +54,7 @@ class Approvals:
     roots: Sequence[str] = (WORKSPACE,)  # paths of the workspace inside the jail
     resolve: Resolve | None = None  # follows the links of a path
     note: NoteDecision | None = None  # for the audit
+    refresh: Callable[[], Awaitable[None]] | None = None  # reads approvals that were extended meanwhile
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # one question at a time
 
     async def check(self, call: Call, args: Arguments, write: Write) -> ToolResult | None:
@@ -64,6 +65,8 @@ class Approvals:
         if decision.action == "ask":
             async with self._turn:
                 # Another question's answer may have covered this call meanwhile.
+                if self.refresh is not None:
+                    await self.refresh()
                 decision = await self._decide(call.tool, args)
                 if decision.action == "ask":
                     return await self._ask(call, args, decision, write)

@@ -42,6 +42,7 @@ from hutch.domain.jail_activity_events import (
 from hutch.domain.old_event_names import current_payload, current_type
 from hutch.domain.run_events import (
     ApprovalAnswered,
+    ApprovalExtended,
     ApprovalRequested,
     CallMade,
     ChangeProposed,
@@ -90,6 +91,7 @@ __all__ = [
     "EVENT_TYPES",
     "AnyEvent",
     "ApprovalAnswered",
+    "ApprovalExtended",
     "ApprovalRequested",
     "CallMade",
     "ChangeProposed",
@@ -207,6 +209,7 @@ KnownEvent = Annotated[
     | ImageLoaded
     | ApprovalRequested
     | ApprovalAnswered
+    | ApprovalExtended
     | QuestionAsked
     | QuestionAnswered
     | FileChanged

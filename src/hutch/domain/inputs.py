@@ -43,6 +43,14 @@ class Approve(Input):
     scope: Literal["once", "session", "always"] = "once"
 
 
+class Extend(Input):
+    """Allow for the rest of the session what a user has allowed once: the calls that `approval.requested`
+    lists in `covers`."""
+
+    type: Literal["extend"] = "extend"
+    call_id: CallId
+
+
 class Deny(Input):
     """Refuse a tool call that waits for approval."""
 
@@ -129,9 +137,33 @@ class End(Input):
 
 
 AnyInput = Annotated[
-    Prompt | Message | Withdraw | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End,
+    Prompt
+    | Message
+    | Withdraw
+    | Approve
+    | Extend
+    | Deny
+    | Answer
+    | Cancel
+    | Pause
+    | Resume
+    | Undo
+    | Redo
+    | End,
     Field(discriminator="type"),
 ]
 parse_input: TypeAdapter[
-    Prompt | Message | Withdraw | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End
+    Prompt
+    | Message
+    | Withdraw
+    | Approve
+    | Extend
+    | Deny
+    | Answer
+    | Cancel
+    | Pause
+    | Resume
+    | Undo
+    | Redo
+    | End
 ] = TypeAdapter(AnyInput, config=ConfigDict(defer_build=True))

@@ -154,6 +154,15 @@ class ApprovalAnswered(Event):
     by: str = ""
 
 
+class ApprovalExtended(Event):
+    """A user allowed for the rest of the session what a user had allowed once."""
+
+    type: Literal["approval.extended"] = "approval.extended"
+    call_id: str
+    by: str = ""
+    input: int = 0
+
+
 class QuestionAsked(Event):
     """The agent waits for an answer."""
 

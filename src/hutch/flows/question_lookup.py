@@ -1,14 +1,22 @@
-"""Finds the open question that an answer belongs to."""
+"""Finds the question that an answer belongs to."""
 
 import asyncio
 
 from hutch.domain.errors import Conflict, Denied
-from hutch.domain.events import ApprovalAnswered, ApprovalRequested, QuestionAnswered, QuestionAsked, RunEnded
+from hutch.domain.events import (
+    AnyEvent,
+    ApprovalAnswered,
+    ApprovalRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    RunEnded,
+)
 from hutch.domain.log_entry_audience import Reader, filter_entry
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
+from hutch.sessions.approval_extension import NOT_ALLOWED_ONCE, find_allowed_once
 from hutch.store.sessions import Sessions
 
 Question = ApprovalRequested | QuestionAsked
@@ -41,6 +49,20 @@ async def check_may_approve(services: Services, who: Caller, session: Session, q
         may = " or ".join(question.approvers)
         rule = f"{question.rule} ({question.source})"
         raise Denied(f"{who.user.name} may not allow this; {may} may. Rule: {rule}.")
+
+
+async def find_extendable(services: Services, reader: Reader, session: Session, call_id: str) -> Question:
+    """The request for approval of a call that was allowed once, and can be allowed for the session."""
+    head = await services.log.head(session.id)
+    after = max(0, head.seq - RECENT)
+    events: list[AnyEvent] = []
+    while page := await services.log.read(session.id, after=after):
+        after = page[-1].seq
+        events += [filter_entry(entry, reader).event for entry in page]
+    found = find_allowed_once(events, call_id)
+    if found is None:
+        raise Conflict(NOT_ALLOWED_ONCE.format(echo(call_id, 80)))
+    return found
 
 
 async def _once_waiting(services: Services, session: Session) -> Session:

@@ -17,6 +17,7 @@ from hutch.domain.inputs import (
     Cancel,
     Deny,
     End,
+    Extend,
     Input,
     Message,
     Pause,
@@ -35,7 +36,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.forked_conversation_copy import copy_conversation
 from hutch.flows.member_session_caps import is_capped
 from hutch.flows.preferences import with_preferences
-from hutch.flows.question_lookup import check_may_approve, find_question
+from hutch.flows.question_lookup import check_may_approve, find_extendable, find_question
 from hutch.flows.run_and_log_lookup import read_log
 from hutch.flows.session_from_request import check_lines, make_session
 from hutch.flows.session_permissions import Action, check, check_may_open, check_scope, no_session, reader
@@ -231,6 +232,10 @@ async def give(
         audience = question.audience
         if isinstance(asked, Approve):
             await check_may_approve(services, who, session, question)
+    if isinstance(asked, Extend):
+        reader = await reader_of(services, who, session)
+        question = await find_extendable(services, reader, session, asked.call_id)
+        await check_may_approve(services, who, session, question)
     if isinstance(asked, Undo | Redo):
         step = asked.step if isinstance(asked, Undo) else 0
         check = CheckUndo(step, is_redo=isinstance(asked, Redo), resolves=asked.mode != "refuse")

@@ -13,6 +13,7 @@ from hutch.agent.run_setup import UserMessage
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict, TooManyRequests
 from hutch.domain.events import (
+    ApprovalExtended,
     ChangesUndone,
     DeliveryEnded,
     Event,
@@ -31,6 +32,7 @@ from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.trace_id import trace_id
+from hutch.sessions.approval_extension import extend_approval
 from hutch.sessions.input_withdrawal import WITHDRAWN, withdraw
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.undo_and_redo_input_processing import process_undo
@@ -94,7 +96,7 @@ async def _recover(live: LiveSession) -> None:
     unnoted: list[Event] = []
     for entry in await live.entries():
         event = entry.event
-        if isinstance(event, InputProcessed | MessageSent):
+        if isinstance(event, InputProcessed | MessageSent | ApprovalExtended):
             done.add(event.input)
         if isinstance(event, InputProcessed) and event.kind in _IN_TURN:
             unnoted.clear()
@@ -150,6 +152,8 @@ async def _process(live: LiveSession, submitted: SessionInput) -> None:
             await _queue(live, submitted, parsed.text)
         case inputs.Withdraw():
             await live.taken(submitted, refused=await withdraw(live, parsed.input))
+        case inputs.Extend():
+            await live.taken(submitted, refused=await extend_approval(live, submitted, parsed.call_id))
         case inputs.Approve() | inputs.Deny() | inputs.Answer():
             live.undelivered[submitted.seq] = submitted
             live.waits.offer(submitted, parsed)

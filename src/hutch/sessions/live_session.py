@@ -74,6 +74,7 @@ class LiveSession:
         self.inputs = Inputs(dependencies.rows)
         self.tools = built_in_tools()  # of this session alone
         self.inbox: list[UserMessage] = []
+        self.extended: list[str] = []  # calls that were allowed once, and then for the session
         self.recovered = False  # the inputs that an earlier process left were checked
         # Inputs whose effect is in the log, even if the input is not yet marked as taken.
         self.done: set[int] = set()

@@ -5,7 +5,7 @@ export type Schemas = components["schemas"];
 export type Session = Schemas["Session"];
 export type Change = Schemas["Change"];
 export type Entry = Schemas["Entry"];
-export type Input = Schemas["Prompt"] | Schemas["Message"] | Schemas["Approve"] | Schemas["Deny"] | Schemas["Answer"] | Schemas["Cancel"]
+export type Input = Schemas["Prompt"] | Schemas["Message"] | Schemas["Approve"] | Schemas["Extend"] | Schemas["Deny"] | Schemas["Answer"] | Schemas["Cancel"]
   | Schemas["Pause"] | Schemas["Resume"] | ({ type: "undo" } & Partial<Schemas["Undo"]>) | ({ type: "redo" } & Partial<Schemas["Redo"]>) | Schemas["End"];
 
 export class Problem extends Error {

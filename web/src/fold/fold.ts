@@ -112,6 +112,7 @@ function apply(state: FoldState, entry: AnyEntry, event: Event): void {
     case "tool.returned":
     case "approval.requested":
     case "approval.answered":
+    case "approval.extended":
     case "question.asked":
     case "question.answered":
       return foldCall(state, entry, event);

@@ -39,6 +39,8 @@ export function foldCall(state: FoldState, entry: AnyEntry, event: CallEvent): v
       settled();
       if (!row.approval) return;
       return state.put({ ...row, status: event.allowed || row.status === "asking" ? "running" : row.status, approval: { ...row.approval, answer: event.allowed ? "allowed" : "denied", scope: event.scope, by: event.by } });
+    case "approval.extended":
+      return row.approval ? state.put({ ...row, approval: { ...row.approval, scope: "session", by: event.by } }) : undefined;
     case "question.asked":
       wait();
       return state.put({ ...row, status: "asking", question: { callId: event.call_id, text: event.text, choices: event.choices ?? [], answer: "", by: "", answered: false } });

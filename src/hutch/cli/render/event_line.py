@@ -63,6 +63,8 @@ def _in_run(event: Event) -> str:
             return _text(f"{event.tool}: {event.summary}  ({event.rule}{where})")
         case events.ApprovalAnswered():
             return f"allowed, {event.scope}" if event.allowed else "denied"
+        case events.ApprovalExtended():
+            return "allowed for the rest of the session"
         case events.QuestionAsked(text=text, choices=choices):
             return _text(f"{text} ({' / '.join(choices)})" if choices else text)
         case events.QuestionAnswered(text=text):

@@ -229,6 +229,8 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
         case "approval.answered":
             answer = f"allowed it {SCOPES.get(text('scope'), '')}" if event.get("allowed") else "denied it"
             yield Line(f"{who} {answer}".rstrip(), "dim")
+        case "approval.extended":
+            yield Line(f"{who} allowed it for this session", "dim")
         case "question.asked":
             yield Line(text("text", lines=True), "plain", "the agent asks: ")
             for number, choice in enumerate(event.get("choices", ()), start=1):

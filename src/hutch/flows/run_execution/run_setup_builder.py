@@ -101,6 +101,7 @@ class RunDefaults:
             ),
             on_delta=on_delta,
             inbox=live.inbox,
+            extended=live.extended,
             leaves_open=lambda: live.leaves_open,
             counts_waiting=session.delivery.once,  # its caller may not be able to answer
             generation=generation.or_else(session.generation).or_else(equipment.persona.generation),

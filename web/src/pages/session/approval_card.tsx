@@ -17,20 +17,40 @@ const MAX_SHOWN_CHARS = 8000;
 
 /** What the row of a call keeps of its approval or question. */
 export function QuestionInConversation({ row }: { row: Tool }) {
-  const { nameOf } = useSessionContext();
+  const { nameOf, canWrite } = useSessionContext();
+  const view = useView();
   if (row.approval?.answer) {
-    const { answer, scope, by } = row.approval;
-    const isOnce = answer === "allowed" && scope === "once" && row.approval.covers.length > 0;
+    const { answer, scope, by, rule, covers } = row.approval;
+    const canExtend = answer === "allowed" && scope === "once" && covers.length > 0 && canWrite && view.state !== "ended";
     return (
-      <p className="meta ml-6 pb-1">
+      <div className="meta ml-6 pb-1">
         <SafeText text={answer === "allowed" ? strings.approval.allowed(scope, nameOf(by)) : strings.approval.denied(nameOf(by))} />
-        {isOnce && <> · <SafeText text={strings.approval.asksAgain(row.approval.covers.join(", "))} /></>}
+        {rule && <> · <SafeText text={strings.approval.rule(rule)} /></>}
+        {canExtend && <> · <ExtendButton callId={row.approval.callId} covers={covers.join(", ")} /></>}
         {answer === "allowed" && scope === "always" && <> · <Link href="/settings/approvals" className="text-link underline">{strings.approval.withdraw}</Link></>}
-      </p>
+      </div>
     );
   }
   if (row.question?.answered) return <p className="ml-6 pb-1 text-13"><SafeText text={strings.approval.answered(nameOf(row.question.by), row.question.answer)} /></p>;
   return null;
+}
+
+/** Allows for the session what was allowed once. */
+function ExtendButton({ callId, covers }: { callId: string; covers: string }) {
+  const { stream } = useSessionContext();
+  const [isSent, setSent] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  function extend() {
+    setSent(true);
+    setError(null);
+    stream.give({ type: "extend", call_id: callId }).catch((failed: unknown) => { setSent(false); setError(failed); });
+  }
+  return (
+    <>
+      <button type="button" disabled={isSent} title={strings.approval.sessionCovers(covers)} aria-label={strings.approval.extendLabel(covers)} onClick={extend} className="rounded-row text-link underline pointer-coarse:min-h-11">{strings.approval.extend}</button>
+      {error !== null && <ProblemLine error={error} />}
+    </>
+  );
 }
 
 /** `keys` gets the card's handler of keys, which works wherever in the dock the focus is. */
