@@ -123,6 +123,7 @@ async def test_moves_directories_and_removals(api: Api, url: str) -> None:
     assert taken.status_code == 409
     assert (await api.delete(f"{url}/files/made")).status_code == 200
     assert (await api.get(f"{url}/files/made/there/a")).status_code == 404
+    assert (await api.get(f"{url}/files/made/there/a?optional=true")).status_code == 204
     assert (await api.delete(f"{url}/files/made")).status_code == 404
 
 

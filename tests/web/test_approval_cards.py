@@ -112,7 +112,7 @@ async def test_after_once_the_row_offers_the_session(
     await expect(card.locator("[data-ready=true]")).to_be_visible()
     await card.get_by_role("button", name="Allow once").click()
     # The second call waits, because the first answer was for one call only.
-    offer = log.get_by_role("button", name="Allow for this session: covers bash git push until the session ends")
+    offer = log.get_by_role("button", name="Allow for this session: covers bash git push")
     await expect(log.get_by_text("allowed once by")).to_contain_text("rule “ask bash”")
     await expect(card).to_be_visible()
     await offer.click()
@@ -120,12 +120,32 @@ async def test_after_once_the_row_offers_the_session(
     await expect(offer).to_have_count(0)
     await expect(card.locator("[data-ready=true]")).to_be_visible()  # asked before
     await card.get_by_role("button", name="Allow once").click()
-    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()  # the third did not ask
+    ended = page.locator("[data-item^='run:']").get_by_text("done")
+    await expect(ended).to_be_visible()  # the third call did not ask
 
     await api.post(f"/sessions/{session}/inputs", json={"type": "prompt", "text": "Again."})
-    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_have_count(2)  # nor the next run
+    await expect(ended).to_have_count(2)  # nor did the next run
     found = (await api.get(f"/sessions/{session}/events/search?kind=approval.requested")).json()["items"]
     assert len(found) == 2
     again = {"type": "extend", "call_id": found[0]["event"]["call_id"]}
     refused = await api.post(f"/sessions/{session}/inputs", json=again)
     assert refused.status_code == 409, refused.text
+
+
+async def test_a_name_with_hidden_characters_shows_them_in_card_tree_and_diff(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    hidden = "safe\u202eyp.txt"
+    write = {"calls": [{"tool": "write_file", "args": {"path": hidden, "content": "text\n"}}]}
+    model = cassette(tmp_path, [write, bash(f"cat {hidden}"), FINISH])
+    session = await new_session(api, prompt="Go.", persona="pair", model=model)
+    await page.goto(f"{up.url}/s/{session}?panel=changes")
+    card = page.get_by_role("region", name="Needs you, 1 of 1")
+    await expect(card.get_by_text("safeU+202Eyp.txt").first).to_be_visible()
+    await expect(card.locator("[data-ready=true]")).to_be_visible()
+    await card.get_by_role("button", name="Allow once").click()
+    await expect(card.get_by_text("cat safeU+202Eyp.txt")).to_be_visible()
+    for name in ("Files", "Changes"):
+        region = page.get_by_role("region", name=name)
+        await expect(region.get_by_text("safeU+202Eyp.txt").first).to_be_visible()
+    assert hidden not in await page.locator("body").inner_text()

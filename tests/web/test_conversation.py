@@ -42,13 +42,21 @@ async def test_search_finds_a_row_that_is_scrolled_away_and_a_reload_keeps_the_p
     row = log.get_by_text("Part 3 needle.")
     top = "element => Math.round(element.getBoundingClientRect().top)"
     before = await row.evaluate(top)
+
+    async def is_at_the_same_height() -> None:
+        await expect(row).to_be_in_viewport()
+        await page.wait_for_function(
+            "([text, top]) => [...document.querySelectorAll('[role=log] p')].some(each => "
+            "each.textContent === text && Math.abs(each.getBoundingClientRect().top - top) <= 2)",
+            arg=["Part 3 needle.", before],
+        )
+
     await page.reload()
-    await expect(row).to_be_in_viewport()
-    await page.wait_for_function(
-        "([text, top]) => [...document.querySelectorAll('[role=log] p')].some(each => "
-        "each.textContent === text && Math.abs(each.getBoundingClientRect().top - top) <= 2)",
-        arg=["Part 3 needle.", before],
-    )
+    await is_at_the_same_height()
+    await page.get_by_role("navigation", name="Main").get_by_role("link", name="Home").click()
+    await expect(page.get_by_role("searchbox")).to_be_visible()
+    await page.go_back()
+    await is_at_the_same_height()
 
 
 async def test_a_message_waits_for_the_next_step_and_a_prompt_is_taken_back_and_edited(

@@ -81,6 +81,7 @@ async def test_every_page_shows_it_as_text(
     elements = await page.locator("script, img, iframe, style").evaluate_all(
         "all => all.map(e => e.outerHTML)"
     )
+    assert "\u202e" not in await page.locator("body").inner_text() + await page.title()
     found = [each for each in elements if "evil" in each or "document.title" in each]
     assert found == []
     links = await page.locator("main a").evaluate_all("links => links.map(link => link.protocol)")

@@ -132,6 +132,29 @@ async def test_hostile_markdown_fetches_and_runs_nothing(
     await expect(page.get_by_text("(evil.example)").first).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("link", "host"),
+    [
+        ("[https://good.example/evil.example](https://evil.example)", "(evil.example)"),
+        ("[good.example](https://good.example@evil.example/)", "(evil.example)"),
+        ("<https://good.example@evil.example/>", "(evil.example)"),
+        ("[goоd.example](https://goоd.example)", "(xn--god-rdd.example)"),  # with a Cyrillic character
+        ("[Pay](mailto:eve@evil.example)", "(eve@evil.example)"),
+        ("<https://good.example/page>", ""),
+        ("[good.example](https://good.example/page)", ""),
+    ],
+)
+async def test_no_link_lies_about_its_target(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path, link: str, host: str
+) -> None:
+    session = await new_session(api, prompt="Show.", model=cassette(tmp_path, [{"text": f"See {link} now."}]))
+    await page.goto(f"{up.url}/s/{session}")
+    shown = page.locator(".prose p")
+    await expect(shown).to_contain_text("now.")
+    told = await shown.locator("a + span").all_inner_texts()
+    assert [each.strip() for each in told] == ([host] if host else [])
+
+
 async def test_the_editor_saves_what_is_typed(page: Page, up: Up, api: httpx.AsyncClient) -> None:
     session = await new_session(api)
     await page.goto(f"{up.url}/s/{session}?file=slugs.py:1")

@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Dialog, Page, expect
 
 from tests.cli.hutch_up_process import Up
 from tests.web.test_editing_together import logged_in_as, share
@@ -98,3 +98,67 @@ async def test_keys_of_a_second_person_are_refused_visibly_and_either_can_take_o
         await expect(page.get_by_text("dee types")).to_be_visible()
         await page.get_by_role("button", name="Take over").click()
         await expect(page.get_by_text("you type")).to_be_visible()
+
+
+async def test_a_link_shows_its_real_target_before_it_opens(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    session = await new_session(api)
+    await open_terminal(page, up, session)
+    asked: list[str] = []
+
+    async def dismiss(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        await dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    lies = "printf '\\033]8;;{0}\\033\\\\{1}\\033]8;;\\033\\\\\\n'"
+    await page.keyboard.type("clear\n")
+    await page.keyboard.type(lies.format("https://evil.example/x", "good''.example/page") + "\n")
+    await page.keyboard.type(lies.format("javascript:alert(1)", "run''.example/page") + "\n")
+    rows = page.locator(".xterm-rows")
+    link = rows.locator("span").get_by_text("good.example/page", exact=True)
+    await expect(rows.get_by_text("run.example/page").last).to_be_visible()
+    head = page.get_by_role("region", name="Terminal")
+    await link.hover(force=True)
+    await expect(head.get_by_text("https://evil.example/x", exact=True)).to_be_visible()
+    await link.click(force=True)
+    assert asked == []  # only with Ctrl
+    await link.click(modifiers=["Control"], force=True)
+    await expect(head.get_by_text("https://evil.example/x", exact=True)).to_be_visible()
+    assert asked == ["Open this address in a new tab?\n\nhttps://evil.example/x"]
+    await (
+        rows.locator("span")
+        .get_by_text("run.example/page", exact=True)
+        .click(modifiers=["Control"], force=True)
+    )
+    await expect(head.get_by_text("https://evil.example/x", exact=True)).to_have_count(0)
+    assert len(asked) == 1
+    assert await page.locator("canvas").count() == 0  # 44: no graphics context that could be lost
+
+
+async def test_many_lines_are_pasted_into_a_program_only_after_a_question(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    session = await new_session(api)
+    await open_terminal(page, up, session)
+    rows = page.locator(".xterm-rows")
+    asked: list[str] = []
+
+    async def dismiss(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        await dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    await page.evaluate("navigator.clipboard.writeText('echo first\\necho second\\n')")
+    await page.keyboard.press("Control+Shift+V")  # bash takes it as one text, and runs nothing yet
+    await expect(rows).to_contain_text("echo second")
+    assert asked == []
+    await page.keyboard.press("Control+c")
+    await page.keyboard.type("clear; cat\n")
+    await expect(rows).not_to_contain_text("echo")
+    await page.keyboard.press("Control+Shift+V")
+    await page.keyboard.type("typed\n")
+    await expect(rows).to_contain_text("typedtyped")
+    assert asked == ["Paste 2 lines? This program runs each line as you paste it."]

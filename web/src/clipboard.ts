@@ -15,7 +15,15 @@ export async function copyText(text: string): Promise<boolean> {
   document.body.append(area);
   const focused = document.activeElement;
   area.select();
+  // An open menu takes the focus back at once, and with it the selection: the text is given to the event itself.
+  const give = (event: ClipboardEvent) => {
+    event.clipboardData?.setData("text/plain", text);
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  document.addEventListener("copy", give, { capture: true });
   const copied = document.execCommand("copy");
+  document.removeEventListener("copy", give, { capture: true });
   area.remove();
   if (focused instanceof HTMLElement) focused.focus();
   return copied;

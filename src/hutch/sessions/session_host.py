@@ -316,7 +316,7 @@ class LocalHost:
                 if live.busy or time.monotonic() - live.used_at < self._bounds.idle_s:
                     continue
                 try:
-                    await live.park(reason=f"unused for {self._bounds.idle_s:g} seconds")
+                    await live.park(reason=f"unused for {self._bounds.idle_s / 60:.3g} minutes")
                 except HutchError as error:
                     logger.warning("session.not_parked", session_id=live.id, error=str(error))
                 if not (live.busy or live.is_open or live.undelivered or live.input_lock.locked()):

@@ -166,10 +166,10 @@ function Row({ session, usage, selected, toggle }: RowProps) {
         <SafeText text={title} />
       </Link>
       <span className={`min-w-0 grow truncate ${failed ? "text-bad" : "text-t2"}`}><SafeText text={waits} /></span>
-      {session.repository && <span className="max-w-32 truncate text-t2 max-md:hidden">{repositoryName(session.repository)}</span>}
-      {session.model && <span className="max-w-40 truncate text-12 text-t3 max-lg:hidden">{modelName(session.model)}</span>}
-      <span className="w-20 truncate text-t3 max-md:hidden"><SafeText text={session.owner_name} /></span>
-      <span className="w-14 text-right text-t2 max-sm:hidden">{usage && (usage.turns > 0) ? (usage.unpriced && !usage.cost_usd ? "—" : dollars(usage.cost_usd)) : "—"}</span>
+      <span className="w-28 shrink-0 truncate text-t2 max-md:hidden" title={session.repository}>{session.repository && <SafeText text={repositoryName(session.repository)} />}</span>
+      <span className="w-32 shrink-0 truncate text-12 text-t3 max-lg:hidden" title={session.model}>{session.model && modelName(session.model)}</span>
+      <span className="w-20 shrink-0 truncate text-t3 max-md:hidden"><SafeText text={session.owner_name} /></span>
+      <span className="w-14 shrink-0 text-right text-t2 max-sm:hidden">{usage && (usage.turns > 0) ? (usage.unpriced && !usage.cost_usd ? "—" : dollars(usage.cost_usd)) : "—"}</span>
       <time className="w-10 shrink-0 text-right text-12 whitespace-nowrap text-t3">{ago(session.updated_ms, now)}</time>
     </li>
   );

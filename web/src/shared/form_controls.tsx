@@ -39,7 +39,7 @@ export const IconButton = forwardRef<HTMLButtonElement, IconButtonProps>(functio
 });
 
 export const Field = forwardRef<HTMLInputElement, InputHTMLAttributes<HTMLInputElement> & { small?: boolean }>(function Field({ className = "", small = false, ...rest }, ref) {
-  return <input ref={ref} className={`${small ? "h-6 text-12" : "h-7 text-13"} min-w-0 rounded-row border border-edge bg-panel px-2 text-t1 pointer-coarse:h-11 ${className}`} {...rest} />;
+  return <input ref={ref} className={`${small ? "h-6 text-12" : "h-7 text-13"} min-w-0 rounded-row border border-edge bg-panel px-2 text-t1 text-ellipsis pointer-coarse:h-11 ${className}`} {...rest} />;
 });
 
 export function Keys({ keys, onAccent = false }: { keys: string; onAccent?: boolean }) {

@@ -1,7 +1,8 @@
 // Markdown of models and people, as elements: no raw HTML, no images of other machines, links that show where they go.
 import { type Token, type Tokens, marked } from "marked";
 import { Fragment, type ReactNode, memo, useMemo } from "react";
-import { SafeText } from "./safe_text";
+import { CopyButton } from "./copy_button";
+import { SafeText, hasHidden } from "./safe_text";
 
 const MAX_CHARS = 200_000;
 
@@ -47,7 +48,12 @@ function render(token: Token): ReactNode {
     case "hr":
       return <hr />;
     case "code":
-      return <pre tabIndex={0}><code><SafeText text={token.text as string} /></code></pre>;
+      return (
+        <div className="code-block">
+          <pre tabIndex={0}><code><SafeText text={token.text as string} /></code></pre>
+          <CopyButton text={token.text as string} className="code-copy" />
+        </div>
+      );
     case "blockquote":
       return <blockquote>{inside(token.tokens)}</blockquote>;
     case "list": {
@@ -88,11 +94,23 @@ function SafeLink({ href, text, children }: { href: string; text: string; childr
     // a path, or no address at all
   }
   if (!url || !/^(https?|mailto):$/.test(url.protocol)) return <>{children}</>;
-  const isPlain = text.includes(url.host);
+  const target = url.host || url.pathname; // of a mailto address
   return (
     <>
-      <a href={url.href} target="_blank" rel="noopener noreferrer">{children}</a>
-      {!isPlain && url.host && <span className="text-12 text-t3"> ({url.host})</span>}
+      <a href={url.href} target="_blank" rel="noopener noreferrer" title={url.href}>{children}</a>
+      {!saysTarget(text, url) && <span className="text-12 text-t3"> (<SafeText text={target} />)</span>}
     </>
   );
+}
+
+/** True if a text is itself an address that leads to the same host. A text that only contains the name may lie. */
+function saysTarget(text: string, url: URL): boolean {
+  if (!url.host) return text === url.pathname || text === url.href;
+  if (url.username || hasHidden(text)) return false;
+  try {
+    const said = new URL(/^https?:/.test(text) ? text : `https://${text}`);
+    return said.host === url.host && !said.username;
+  } catch {
+    return false;
+  }
 }

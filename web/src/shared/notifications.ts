@@ -7,6 +7,7 @@ import { onSession } from "../api/session_list";
 import { titleOf } from "../number_and_time_format";
 import icon from "../icon.svg";
 import markedIcon from "../icon_marked.svg";
+import { showHidden } from "./safe_text";
 import { strings } from "../strings";
 
 const KEY = "hutch.notify";
@@ -49,7 +50,7 @@ async function notify(id: string, go: (path: string) => void): Promise<void> {
   if (notifying() !== "on") return;
   const [session, asks] = await Promise.all([get<Session>(`/sessions/${id}`), waitsFor(id)]);
   if (session.state !== "waiting") return; // answered meanwhile
-  const shown = new Notification(strings.notify.title(titleOf(session)), { body: strings.home.waits(asks.kind, asks.text).slice(0, 200), tag: id, icon });
+  const shown = new Notification(showHidden(strings.notify.title(titleOf(session))), { body: showHidden(strings.home.waits(asks.kind, asks.text)).slice(0, 200), tag: id, icon });
   shown.onclick = () => {
     window.focus();
     go(`/s/${id}`);

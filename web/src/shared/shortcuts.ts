@@ -50,6 +50,7 @@ const declared = {
   leaveCard: { scope: "inCard", keys: ["Escape"], title: does.leaveCard },
   send: { scope: "inComposer", keys: ["Enter"], title: does.send },
   newLine: { scope: "inComposer", keys: ["Shift+Enter"], title: does.newLine },
+  editLast: { scope: "inComposer", keys: ["ArrowUp"], title: does.editLast },
   sendNext: { scope: "inComposer", keys: ["Mod+Enter"], title: does.sendNext },
   stop: { scope: "inComposer", keys: ["Escape Escape"], title: does.stop },
   nextFile: { scope: "inReview", keys: ["]"], title: does.nextFile },

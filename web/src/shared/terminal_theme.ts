@@ -13,13 +13,18 @@ export function terminalTheme(): ITheme {
   };
 }
 
-/** Only http addresses, after the whole address was shown. */
-export function openLink(_: MouseEvent, address: string): void {
-  let url: URL;
+/** Where a link leads, as the browser would go there; empty if it is not an http address. */
+export function targetOf(address: string): string {
   try {
-    url = new URL(address);
+    const url = new URL(address);
+    return /^https?:$/.test(url.protocol) ? url.href : "";
   } catch {
-    return;
+    return "";
   }
-  if (/^https?:$/.test(url.protocol) && window.confirm(strings.terminal.open(url.href))) window.open(url.href, "_blank", "noopener,noreferrer");
+}
+
+/** With Ctrl or Cmd, only http addresses, and after the whole address was shown: programs print any text over a link. */
+export function openLink(event: MouseEvent, address: string): void {
+  const target = targetOf(address);
+  if ((event.ctrlKey || event.metaKey) && target && window.confirm(strings.terminal.open(target))) window.open(target, "_blank", "noopener,noreferrer");
 }

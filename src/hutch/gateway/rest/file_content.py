@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import Header, Request, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from hutch.domain.errors import Conflict, NotFound
@@ -49,6 +49,7 @@ Tags = Annotated[str | None, Header(max_length=4096)]
     response_class=Response,
     responses={
         200: {"description": "The file.", "content": CONTENT},
+        204: {"description": "There is no such file, and it was `optional`."},
         206: {"description": "A part.", "content": CONTENT},
         304: {"description": "The file has not changed."},
     },
@@ -62,6 +63,7 @@ async def read(
     if_range: Tags = None,
     if_none_match: Tags = None,
     if_match: Tags = None,
+    optional: Annotated[bool, Query(description="204 instead of 404 if there is no such file.")] = False,
 ) -> Response:
     """The content of a file, or a part of it. Its ETag is the SHA-256 of the returned content.
 
@@ -71,7 +73,12 @@ async def read(
     session = await allowed(services, caller, session_id)
     mask = None if await may_write(services, caller, session) else services.redactor.mask
     content = Content(services.host, session.id, path, caller.user.id, mask)
-    sha256, size = await content.inspect()
+    try:
+        sha256, size = await content.inspect()
+    except NotFound:
+        if not optional:
+            raise
+        return Response(status_code=204)
     tag = await content.tag(sha256)
     headers = {**SAFE, "ETag": etag(tag)}
     if if_match is not None and not matches(if_match, tag):

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { nonce } from "../../style_nonce";
 import { stepsOf } from "../../shared/line_diff";
 import { ProblemLine } from "../../shared/error_message";
-import { SafeText } from "../../shared/safe_text";
+import { SafeText, showHidden } from "../../shared/safe_text";
 import { text } from "../../strings/playback";
 import { editorHighlight, editorTheme } from "../session/panels/editor_theme";
 import { languageOf } from "../session/panels/editor_languages";
@@ -32,8 +32,8 @@ export function MomentEditor({ session, recording, seq, nameOf, colourOf }: Prop
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex h-8 shrink-0 items-center gap-2 border-b bg-code px-2 text-12">
         <select aria-label={text.files} value={pinned} onChange={(event) => setPinned(event.target.value)} className="h-6 max-w-[60%] min-w-0 rounded-row border border-edge bg-panel px-1 text-12 text-t1 pointer-coarse:h-11">
-          <option value="">{newest && !pinned ? `${newest.path} (${text.following})` : text.follow}</option>
-          {paths.map((each) => <option key={each} value={each}>{each}</option>)}
+          <option value="">{newest && !pinned ? `${showHidden(newest.path)} (${text.following})` : text.follow}</option>
+          {paths.map((each) => <option key={each} value={each}>{showHidden(each)}</option>)}
         </select>
         {change && <span className="min-w-0 truncate text-t2"><SafeText text={text.changedBy(authorName(change.by, nameOf))} /></span>}
         <span className="grow" />

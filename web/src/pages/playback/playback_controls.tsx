@@ -25,7 +25,7 @@ export function Controls({ player, markers, words, setWords, hits, nextHit, sear
         {(SPEEDS.includes(player.speed) ? SPEEDS : [...SPEEDS, player.speed].sort((a, b) => a - b)).map((each) => <option key={each} value={each}>{each}×</option>)}
       </select>
       <span className="text-12 whitespace-nowrap tabular-nums" data-clock>{clockOf(player.position)} / {clockOf(axis.end)}</span>
-      <span className="meta whitespace-nowrap" data-event={player.seq}>{text.event(player.seq, entries.length)} · {clock(axis.timeAt(player.position))}</span>
+      <span className="meta whitespace-nowrap max-sm:hidden" data-event={player.seq}>{text.event(player.seq, entries.length)} · {clock(axis.timeAt(player.position))}</span>
       <form className="max-md:hidden" onSubmit={(event) => {
         event.preventDefault();
         const place = parsePlace(typed);

@@ -4,6 +4,7 @@ import { Problem, type Schemas } from "../../api/http_client";
 import { useSession, useUsers } from "../../api/queries";
 import { titleOf } from "../../number_and_time_format";
 import { ProblemLine } from "../../shared/error_message";
+import { showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { text } from "../../strings/playback";
 import { NotFound } from "../not_found";
@@ -23,7 +24,7 @@ export function PlaybackPage({ id, user }: { id: string; user: Schemas["User"] }
   useSyncExternalStore(recording.subscribe, () => recording.version);
   const title = session.data ? titleOf(session.data) : "";
   useEffect(() => {
-    document.title = `${text.title(title)} · ${strings.hutch}`;
+    document.title = `${showHidden(text.title(title))} · ${strings.hutch}`;
   }, [title]);
   if (session.error instanceof Problem && session.error.status === 404) return <NotFound />;
   if (session.isError) return <div className="p-4"><ProblemLine error={session.error} retry={() => void session.refetch()} /></div>;

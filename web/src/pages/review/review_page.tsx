@@ -11,7 +11,7 @@ import { Icon } from "../../shared/icons";
 import { Markdown } from "../../shared/markdown";
 import { ProblemLine } from "../../shared/error_message";
 import { usePageCommands } from "../../shared/page_commands";
-import { SafeText } from "../../shared/safe_text";
+import { SafeText, showHidden } from "../../shared/safe_text";
 import { keysOf } from "../../shared/shortcuts";
 import { strings } from "../../strings";
 import { text } from "../../strings/review";
@@ -50,7 +50,7 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
   const renew = () => void queries.invalidateQueries({ predicate: (query) => String(query.queryKey[0]).startsWith("change") });
   useReviewKeys((path) => setViewed(path), turn);
   useEffect(() => {
-    if (change.data) document.title = `${change.data.state} · ${change.data.title} · ${strings.hutch}`;
+    if (change.data) document.title = `${change.data.state} · ${showHidden(change.data.title)} · ${strings.hutch}`;
   }, [change.data]);
   useEffect(() => { // #src/a.py:R12
     const found = /^#(.+?)(?::([LR]\d+))?$/.exec(decodeURIComponent(location.hash));
@@ -81,14 +81,14 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
   if (!change.data) return null;
   const { title, base, branch, state, body, session_id, url } = change.data;
   return (
-    <main className="flex h-full flex-col">
-      <header className="max-h-[45%] shrink-0 overflow-auto border-b bg-panel px-4 py-3">
+    <main className="flex h-full flex-col max-md:overflow-auto">
+      <header className="shrink-0 border-b md:max-h-[45%] md:overflow-auto bg-panel px-4 py-3">
         <div className="flex flex-wrap items-center gap-2">
           <h1 className="min-w-0 text-16 font-semibold"><SafeText text={title} /></h1>
           <Badge tone={state === "merged" ? "agent" : state === "open" ? "ok" : "none"}>{state}</Badge>
           <TestsOf change={change.data} />
           {state === "open" && (
-            <div className="ml-auto flex flex-wrap items-center justify-end gap-2">
+            <div className="ml-auto flex flex-wrap items-center justify-end gap-2 max-md:ml-0 max-md:w-full max-md:flex-row-reverse">
               <Button kind="quiet" onClick={() => setVerdict("close")}>{text.close}</Button>
               {open.length > 0 && <Button icon="send" onClick={() => void toAgent()}>{text.toAgent(open.length)}</Button>}
               <Button kind="quiet" icon="spark" onClick={() => void byAgent()}>{text.byAgent}</Button>
@@ -110,13 +110,13 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
         {announcement && <p role="status" className="mt-2 text-ok">{announcement}</p>}
         {error !== null && <div className="mt-2"><ProblemLine error={error} /></div>}
       </header>
-      <div className="flex min-h-0 grow">
+      <div className="flex min-h-0 max-md:block md:grow">
         <nav aria-label={text.files} className="w-60 shrink-0 overflow-auto border-r bg-panel p-2 max-md:hidden">
           <p className="meta mb-1 px-2">{text.viewedCount(viewed.size, files.length)}</p>
           <Tree files={files} viewed={viewed} />
           <p className="meta mt-4 px-2">{text.hint}</p>
         </nav>
-        <div className="min-w-0 grow overflow-auto p-3" data-files>
+        <div className="min-w-0 grow p-3 md:overflow-auto" data-files>
           <div className="mb-2 flex items-center gap-1" role="group" aria-label={text.layout}>
             {([false, true] as const).map((each) => <Button key={String(each)} small kind={split === each ? "plain" : "quiet"} aria-pressed={split === each} onClick={() => split !== each && turn()}>{each ? text.split : text.unified}</Button>)}
             <span className="meta md:hidden">{text.viewedCount(viewed.size, files.length)}</span>

@@ -1,6 +1,7 @@
 // What a screen reader hears: at most one sentence in two seconds, the newest wins. Only needs interrupt.
 import { useEffect, useRef, useState } from "react";
 import type { Tool, View } from "../../fold/view";
+import { showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";
 import { testsSummary } from "./tool_row";
@@ -34,8 +35,8 @@ export function Announcer() {
   const urgent = asking?.approval ? strings.speech.approval(asking.tool, asking.approval.summary) : asking?.question ? strings.speech.question(asking.question.text) : "";
   return (
     <>
-      <div className="sr-only" aria-live="polite">{announcement}</div>
-      <div className="sr-only" aria-live="assertive">{urgent}</div>
+      <div className="sr-only" aria-live="polite">{showHidden(announcement)}</div>
+      <div className="sr-only" aria-live="assertive">{showHidden(urgent)}</div>
     </>
   );
 }

@@ -74,6 +74,10 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
         setTimeout(() => setStopHint(false), STOP_WINDOW_MS);
       }
       escapedAt.current = event.timeStamp;
+    } else if (event.key === "ArrowUp" && !event.currentTarget.value && pasted.length === 0) {
+      const last = [...document.querySelectorAll<HTMLElement>("[data-take-back]")].at(-1);
+      if (last) event.preventDefault();
+      last?.click();
     } else if (event.key === "Enter" && !event.shiftKey && !matchMedia("(pointer: coarse)").matches) {
       event.preventDefault();
       void sendText(event.ctrlKey || event.metaKey);
@@ -109,7 +113,7 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
         <textarea ref={area} rows={1} data-composer aria-label={strings.composer.label} placeholder={strings.composer.hint} onKeyDown={onKey} onPaste={onPaste} onInput={(event) => { grow(event.currentTarget); update(); }} onClick={update} className="max-h-[232px] min-w-0 grow resize-none bg-transparent px-2 py-1 text-14 outline-none" aria-autocomplete="list" {...(suggestions.length > 0 ? { "aria-controls": "composer-list", "aria-activedescendant": `suggestion-${at}` } : {})} />
         <IconButton icon="send" label={strings.composer.send} onClick={() => void sendText(false)} className="mb-0.5" />
       </div>
-      <p className="meta mt-1 truncate">{stopHint ? <span className="text-warn">{strings.composer.stopHint}</span> : isWorking ? strings.composer.sendMessage : view.state === "parked" ? strings.session.wake : strings.composer.sendPrompt}</p>
+      <p className="meta mt-1 truncate">{stopHint ? <span className="text-warn">{strings.composer.stopHint}</span> : <><span className="pointer-coarse:hidden">{isWorking ? strings.composer.sendMessage : view.state === "parked" ? strings.session.wake : strings.composer.sendPrompt}</span><span className="hidden pointer-coarse:inline">{isWorking ? strings.composer.touchMessage : view.state === "parked" ? strings.session.wake : strings.composer.touchPrompt}</span></>}</p>
     </div>
   );
 }

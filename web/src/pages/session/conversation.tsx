@@ -7,7 +7,7 @@ import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";
 import { type Item, type Items, NO_ITEMS, itemsOf } from "./conversation_items";
 import { useConversationKeys } from "./conversation_keys";
-import { RowView } from "./conversation_rows";
+import { RowView, StepsRow } from "./conversation_rows";
 import { ConversationSearch } from "./conversation_search";
 import { GroupRow } from "./tool_row";
 
@@ -99,7 +99,7 @@ export function Conversation() {
 }
 
 const ItemView = memo(function ItemView({ item }: { item: Item }) {
-  return item.kind === "group" ? <GroupRow id={item.id} rows={item.rows} /> : <RowView row={item.row} />;
+  return item.kind === "row" ? <RowView row={item.row} /> : item.kind === "group" ? <GroupRow id={item.id} rows={item.rows} /> : <StepsRow id={item.id} rows={item.rows} />;
 });
 
 /** Read older rows before the reader is at the first one, and drop them when the reader is back at the end. */

@@ -1,12 +1,18 @@
-// Rows as the conversation shows them: neighbouring reads and searches become one line.
-import type { Row, Tool } from "../../fold/view";
+// Rows as the conversation shows them: neighbouring reads and searches become one line, and steps of Hutch another.
+import type { Note, Row, Tool } from "../../fold/view";
 
-export type Item = { kind: "row"; id: string; row: Row } | { kind: "group"; id: string; rows: Tool[] };
+type Group = { kind: "group"; id: string; rows: Tool[] } | { kind: "steps"; id: string; rows: Note[] };
+export type Item = { kind: "row"; id: string; row: Row } | Group;
 
 const READS = new Set(["read_file", "list_directory", "glob", "grep"]);
 export const isSearch = (tool: string) => tool === "glob" || tool === "grep";
 
 const groups = (row: Row): row is Tool => row.kind === "tool" && READS.has(row.tool) && row.status === "ok" && row.approval === null;
+
+const isStep = (row: Row): row is Note => row.kind === "note" && row.what === "step" && row.tone === "info" && row.detail === "";
+
+/** What a row forms a line with; empty if it stands alone. */
+const groupOf = (row: Row): Group["kind"] | "" => (groups(row) ? "group" : isStep(row) ? "steps" : "");
 
 /** The items of rows, and the rows that they were made of. */
 export type Items = { items: Item[]; starts: number[]; rows: Row[] };
@@ -27,14 +33,15 @@ export function itemsOf(rows: readonly Row[], before: Items): Items {
     const row = rows[at];
     if (!row) break;
     let end = at;
-    for (let next = rows[end]; next && groups(next) && next.runId === row.runId; next = rows[end]) end += 1;
+    const kind = groupOf(row);
+    for (let next = rows[end]; kind && next && groupOf(next) === kind && next.runId === row.runId; next = rows[end]) end += 1;
     starts.push(at);
-    if (end - at > 1) {
-      const members = rows.slice(at, end) as Tool[];
+    if (kind && end - at > 1) {
+      const members = rows.slice(at, end);
       const id = `group:${row.id}`;
       const old = known.get(id);
-      const isSame = old?.kind === "group" && old.rows.length === members.length && old.rows.every((each, index) => each === members[index]);
-      items.push(isSame ? old : { kind: "group", id, rows: members });
+      const isSame = old?.kind === kind && old.rows.length === members.length && old.rows.every((each, index) => each === members[index]);
+      items.push(isSame ? old : ({ kind, id, rows: members } as Group));
       at = end;
     } else {
       const old = known.get(row.id);
@@ -47,7 +54,7 @@ export function itemsOf(rows: readonly Row[], before: Items): Items {
 
 /** Everything that can be read in an item, for the search. */
 export function textOf(item: Item): string {
-  return item.kind === "group" ? item.rows.map(textOfRow).join("\n") : textOfRow(item.row);
+  return item.kind === "row" ? textOfRow(item.row) : item.rows.map(textOfRow).join("\n");
 }
 
 function textOfRow(row: Row): string {

@@ -26,7 +26,7 @@ export function rowAfter(items: readonly Item[], at: number, step: "next" | "pre
 
 /** The file that a row is about, and its line. */
 export function placeOf(item: Item | undefined): { path: string; line: number } | null {
-  const row = item?.kind === "group" ? item.rows[0] : item?.row;
+  const row = item?.kind === "row" ? item.row : item?.rows[0];
   if (row?.kind === "tests" || (row?.kind === "tool" && row.tests)) {
     const failed = row.tests?.cases.find((each) => each.file);
     return failed?.file ? { path: failed.file, line: failed.line ?? 1 } : null;

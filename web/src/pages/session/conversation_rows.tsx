@@ -181,6 +181,30 @@ function NoteRow({ row }: { row: Note }) {
   );
 }
 
+/** Steps of Hutch that follow each other: the newest one, which opens to all of them. */
+export function StepsRow({ id, rows }: { id: string; rows: Note[] }) {
+  const [open, toggle] = useOpen(id, false);
+  const last = rows.at(-1);
+  if (open || !last) {
+    return (
+      <div className="relative">
+        {rows.map((row) => <NoteRow key={row.id} row={row} />)}
+        <IconButton icon="down" label={strings.session.less} aria-expanded onClick={toggle} size={12} className="absolute top-0.5 right-3" />
+      </div>
+    );
+  }
+  return (
+    <div className={rows.every((row) => row.undone) ? "px-3 opacity-60" : "px-3"}>
+      <button type="button" aria-expanded={false} onClick={toggle} className="row-h inset-focus flex w-full items-center gap-2 rounded-row text-left text-12 text-t3 hover:bg-hover">
+        <Icon name="spark" size={14} />
+        <span className="min-w-0 grow truncate"><SafeText text={last.text} /></span>
+        <span className="shrink-0">{strings.session.steps(rows.length)}</span>
+        <Icon name="chevron" size={12} />
+      </button>
+    </div>
+  );
+}
+
 /** What became of a proposed change. It is merged or closed outside the session, so the log does not say it. */
 function StateOf({ change }: { change: string }) {
   const { id } = useSessionContext();

@@ -1,5 +1,6 @@
 // Propose the work of the last run as a change, also if the session was not opened for that.
 import { useState } from "react";
+import { Link } from "wouter";
 import { post } from "../../api/http_client";
 import { Button } from "../../shared/form_controls";
 import { Dialog } from "../../shared/dialog";
@@ -15,6 +16,10 @@ export function ProposeButton() {
   const obstacle = useProposeObstacle();
   const [asking, setAsking] = useState(false);
   if (!canWrite) return null;
+  const proposed = view.rows.findLast((row) => row.kind === "note" && row.what === "proposed");
+  if (proposed?.kind === "note" && proposed.link && proposed.seq > (view.lastChange?.seq ?? 0)) {
+    return <Link href={`/c/${proposed.link}`} className="text-link underline">{strings.propose.proposed}</Link>;
+  }
   return (
     <>
       {obstacle && <span className="min-w-0 text-t3 sm:max-w-80 sm:truncate" title={obstacle}>{obstacle}</span>}

@@ -41,7 +41,7 @@ export function Tray({ edit }: { edit: (text: string) => void }) {
         <li key={each.seq} className="flex min-h-7 items-center gap-2 px-2 text-12">
           <span className="shrink-0 text-t3">{each.type === "message" ? strings.composer.beforeNext : strings.composer.nextRun}</span>
           <span className="min-w-0 grow truncate"><SafeText text={each.text} /></span>
-          <Button kind="quiet" small onClick={() => withdraw(each.seq, each.text)}>{strings.session.takeBack}</Button>
+          <Button kind="quiet" small data-take-back onClick={() => withdraw(each.seq, each.text)}>{strings.session.takeBack}</Button>
         </li>
       ))}
     </ul>

@@ -1,7 +1,7 @@
 // The change that a call asks for, as a diff of the file as it is now. Where the edit has no known place, its own texts are compared.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { Problem, inAddress, send } from "../../api/http_client";
+import { inAddress, send } from "../../api/http_client";
 import type { Tool } from "../../fold/view";
 import { Added } from "../../shared/form_controls";
 import type { FileDiff } from "../../shared/patch_parser";
@@ -66,12 +66,9 @@ function Patch({ text }: { text: string }) {
 
 /** The text of a file; null if there is none. */
 async function textOf(session: string, path: string): Promise<string | null> {
-  try {
-    const text = await (await send(`/sessions/${session}/files/${inAddress(path)}`)).text();
-    if (text.length > MAX_FILE_CHARS) throw new Error(strings.panel.noDiffOfLarge);
-    return text;
-  } catch (error) {
-    if (error instanceof Problem && error.status === 404) return null;
-    throw error;
-  }
+  const answer = await send(`/sessions/${session}/files/${inAddress(path)}?optional=true`);
+  if (answer.status === 204) return null;
+  const text = await answer.text();
+  if (text.length > MAX_FILE_CHARS) throw new Error(strings.panel.noDiffOfLarge);
+  return text;
 }

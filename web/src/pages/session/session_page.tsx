@@ -8,6 +8,7 @@ import { SessionStream, type Start } from "../../api/session_stream";
 import { Boundary } from "../../shared/error_boundary";
 import { ProblemLine } from "../../shared/error_message";
 import { Splitter, useSize } from "../../shared/panel_splitter";
+import { showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { titleOf } from "../home";
 import { NotFound } from "../not_found";
@@ -75,7 +76,7 @@ function Layout({ title, view, setView }: { title: string; view: string; setView
   const folded = useView();
   useEffect(() => {
     const needs = folded.pending.length;
-    document.title = `${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${title} · ${strings.hutch}`;
+    document.title = `${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${showHidden(title)} · ${strings.hutch}`;
   }, [title, folded.state, folded.pending.length]);
   const commands = useCommands(() => setUndoing(true));
   const conversation = (

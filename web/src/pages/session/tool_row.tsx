@@ -2,10 +2,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { type Schemas, get } from "../../api/http_client";
-import { copyText } from "../../clipboard";
 import type { Command, Output, Tests, Tool } from "../../fold/view";
 import { bytes, seconds } from "../../number_and_time_format";
 import { Ansi, plain } from "../../shared/ansi_text";
+import { CopyButton } from "../../shared/copy_button";
 import { Added, Button } from "../../shared/form_controls";
 import { countEdit, parsePatch } from "../../shared/patch_parser";
 import { DiffLines } from "../../shared/diff_lines";
@@ -155,7 +155,7 @@ export function CommandOutput({ output, command }: { output: Output; command: Co
     <div className="mb-2 ml-6 overflow-hidden rounded-row border bg-code">
       <div className="flex items-start gap-2 border-b px-2 py-1">
         <pre className="min-w-0 grow overflow-x-auto leading-5 whitespace-pre-wrap"><SafeText text={command.text} /></pre>
-        <Button kind="quiet" icon="copy" small onClick={() => void copyText(plain(content))}>{strings.session.copy}</Button>
+        <CopyButton text={() => plain(content)} />
       </div>
       {output.skipped > 0 && <p className="meta px-2 py-0.5">{strings.session.skipped(bytes(output.skipped))}</p>}
       {content && <pre tabIndex={0} className="max-h-80 overflow-auto px-2 py-1 leading-5 whitespace-pre-wrap text-t1 [overflow-wrap:anywhere]"><Ansi text={content} /></pre>}

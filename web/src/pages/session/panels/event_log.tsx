@@ -1,9 +1,9 @@
 // The log as it is: every entry, filtered by type or text, and as JSON.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
-import { copyText } from "../../../clipboard";
+import { CopyButton } from "../../../shared/copy_button";
 import type { AnyEntry } from "../../../fold/view";
-import { Button, Field } from "../../../shared/form_controls";
+import { Field } from "../../../shared/form_controls";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import { useSessionContext, useView } from "../session_context";
@@ -40,7 +40,7 @@ export function Log({ shown }: { shown: boolean }) {
         <Field value={filter} onChange={(event) => setFilter(event.target.value)} placeholder={strings.panel.filterLog} aria-label={strings.panel.filterLog} className="!h-6 w-64 text-12" />
         <span className="meta">{entries.length.toLocaleString("en")}</span>
         <span className="grow" />
-        <Button small kind="quiet" icon="copy" onClick={() => void copyText(JSON.stringify(entries, null, 1))}>{strings.panel.copyJson}</Button>
+        <CopyButton text={() => JSON.stringify(entries, null, 1)} label={strings.panel.copyJson} />
       </div>
       <div className="flex min-h-0 grow">
         <div ref={scroller} onWheel={() => (isTouched.current = true)} onKeyDown={() => (isTouched.current = true)} onPointerDown={() => (isTouched.current = true)} tabIndex={0} role="group" aria-label={strings.panel.log} className="inset-focus min-w-0 grow overflow-auto font-mono text-12">
@@ -61,7 +61,7 @@ export function Log({ shown }: { shown: boolean }) {
         </div>
         {opened && (
           <aside className="w-1/2 shrink-0 overflow-auto border-l bg-code">
-            <div className="sticky top-0 flex justify-end border-b bg-code p-1"><Button small kind="quiet" icon="copy" onClick={() => void copyText(JSON.stringify(opened, null, 1))}>{strings.panel.copyJson}</Button></div>
+            <div className="sticky top-0 flex justify-end border-b bg-code p-1"><CopyButton text={() => JSON.stringify(opened, null, 1)} label={strings.panel.copyJson} /></div>
             <pre tabIndex={0} className="p-2 leading-5 whitespace-pre-wrap [overflow-wrap:anywhere]"><SafeText text={JSON.stringify(opened, null, 1)} /></pre>
           </aside>
         )}

@@ -12,7 +12,7 @@ import { openPalette } from "../../../shared/command_palette";
 import { Button, Field, IconButton, Keys } from "../../../shared/form_controls";
 import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
-import { openLink, terminalTheme } from "../../../shared/terminal_theme";
+import { openLink, targetOf, terminalTheme } from "../../../shared/terminal_theme";
 import { strings } from "../../../strings";
 import { useSessionContext } from "../session_context";
 import { TerminalConnection } from "./terminal_connection";
@@ -67,6 +67,7 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
   const fitter = useRef<FitAddon | null>(null);
   const [tools, setTools] = useState<Tools | null>(null);
   const [isFinding, setFinding] = useState(false);
+  const [target, setTarget] = useState(""); // of the link under the pointer
   const [connection, setConnection] = useState<TerminalConnection | null>(null);
   const [, renew] = useState(0);
   useEffect(() => {
@@ -77,7 +78,7 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
     // A cell is measured once, so its font must be there first.
     void document.fonts.load('13px "Hutch Mono"').then(() => {
       if (ended) return;
-      const screen = new Terminal({ fontFamily: '"Hutch Mono", "DejaVu Sans Mono", monospace', fontSize: 13, scrollback: 5000, theme: terminalTheme(), minimumContrastRatio: 4.5, disableStdin: !canWrite, linkHandler: { activate: openLink, allowNonHttpProtocols: false } });
+      const screen = new Terminal({ fontFamily: '"Hutch Mono", "DejaVu Sans Mono", monospace', fontSize: 13, scrollback: 5000, theme: terminalTheme(), minimumContrastRatio: 4.5, disableStdin: !canWrite, linkHandler: { activate: openLink, hover: (_, address) => setTarget(targetOf(address)), leave: () => setTarget(""), allowNonHttpProtocols: false } });
       const fit = new FitAddon();
       fitter.current = fit;
       screen.loadAddon(fit);
@@ -87,13 +88,20 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
       fit.fit();
       if (takesFocus) screen.focus();
       setTools({ screen, finder });
-      screen.registerLinkProvider(addressLinks(screen));
+      screen.registerLinkProvider(addressLinks(screen, setTarget));
       screen.parser.registerOscHandler(52, () => true); // programs get no clipboard
       const made = new TerminalConnection(`/sessions/${session}/terminals/${terminal}`, screen, () => renew((count) => count + 1));
       setConnection(made);
       screen.onData((text) => made.type(text));
       screen.onResize(() => made.resize());
       screen.attachCustomKeyEventHandler((event) => handleKey(event, screen, () => setFinding(true)));
+      const askBeforePaste = (event: ClipboardEvent) => {
+        const lines = (event.clipboardData?.getData("text/plain") ?? "").trimEnd().split(/\r\n?|\n/).length;
+        if (lines < 2 || screen.modes.bracketedPasteMode || window.confirm(strings.terminal.pasteLines(lines))) return;
+        event.preventDefault();
+        event.stopPropagation();
+      };
+      element.addEventListener("paste", askBeforePaste, { capture: true });
       const resized = new ResizeObserver(() => element.offsetParent !== null && fit.fit());
       resized.observe(element);
       const recolour = () => (screen.options.theme = terminalTheme());
@@ -102,6 +110,7 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
       window.addEventListener("hutch:theme", recolour);
       cleanUp = () => {
         resized.disconnect();
+        element.removeEventListener("paste", askBeforePaste, { capture: true });
         media.removeEventListener("change", recolour);
         window.removeEventListener("hutch:theme", recolour);
         made.close();
@@ -124,8 +133,9 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
         <span>{!status?.connected && status?.exit === undefined ? strings.panel.reconnecting : status?.exit !== undefined ? strings.panel.ended(String(status.exit ?? "signal")) : writer?.agent ? strings.panel.agentTypes : writer?.mode === "one" ? (writer.you ? strings.panel.youType : strings.panel.types(writer.name)) : strings.panel.nobodyTypes}</span>
         {Boolean(status?.missedBytes) && <span>{strings.panel.missed(bytes(status?.missedBytes ?? 0))}</span>}
         {status?.refused && <span className="text-bad"><SafeText text={status.refused} /></span>}
+        {target && <span className="min-w-0 truncate" title={target}>{strings.terminal.leadsTo} <code className="text-t1"><SafeText text={target} /></code></span>}
         <span className="grow" />
-        <span title={strings.panel.leaveDetail} className="max-md:hidden"><Keys keys="F6" /> {strings.panel.leaveTerminal}</span>
+        <span title={strings.panel.leaveDetail} className="shrink-0 max-md:hidden"><Keys keys="F6" /> {strings.panel.leaveTerminal}</span>
         <IconButton icon="list" size={12} label={strings.nav.palette} onClick={openPalette} />
         {tools && <IconButton icon="search" size={12} label={strings.terminal.find} onClick={() => setFinding(true)} />}
         {canWrite && connection && writer?.mode === "one" && !writer.you && <Button small onClick={connection.takeOver}>{strings.panel.takeOver}</Button>}
@@ -159,14 +169,16 @@ function FindBar({ tools, onClose }: { tools: Tools; onClose: () => void }) {
 const ADDRESS = /https?:\/\/[^\s"'<>`]+[^\s"'<>`.,;:!?)\]}]/g;
 
 /** Addresses that programs print. They open with Ctrl and a click, after the whole address was shown. */
-function addressLinks(screen: Terminal): ILinkProvider {
+function addressLinks(screen: Terminal, onHover: (target: string) => void): ILinkProvider {
   return {
     provideLinks: (y, callback) => {
       const line = screen.buffer.active.getLine(y - 1)?.translateToString(true) ?? "";
       callback([...line.matchAll(ADDRESS)].map((found) => ({
         text: found[0],
         range: { start: { x: found.index + 1, y }, end: { x: found.index + found[0].length, y } },
-        activate: (event, text) => { if (event.ctrlKey || event.metaKey) openLink(event, text); },
+        activate: openLink,
+        hover: (_, text) => onHover(targetOf(text)),
+        leave: () => onHover(""),
       })));
     },
   };
