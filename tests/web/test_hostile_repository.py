@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.cli.hutch_up_process import Up
+from tests.gateway.headless_browser import page_of_another
 from tests.web.web_sessions import cassette, until_idle
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +60,19 @@ async def change(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactor
     return {"session": session, "change": found[0]["id"]}
 
 
+async def assert_nothing_runs(page: Page) -> None:
+    """The page's own fixture fails at a request to another origin, a refusal of the policy, or an error."""
+    assert await page.title() != "run"
+    elements = await page.locator("script, img, iframe, style").evaluate_all(
+        "all => all.map(e => e.outerHTML)"
+    )
+    assert "\u202e" not in await page.locator("body").inner_text() + await page.title()
+    found = [each for each in elements if "evil" in each or "document.title" in each]
+    assert found == []
+    links = await page.locator("main a").evaluate_all("links => links.map(link => link.protocol)")
+    assert set(links) <= {"http:", "https:"}
+
+
 @pytest.mark.parametrize(
     ("path", "shows"),
     [
@@ -74,18 +88,43 @@ async def change(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactor
 async def test_every_page_shows_it_as_text(
     page: Page, up: Up, change: dict[str, str], path: str, shows: str
 ) -> None:
-    """The page's own fixture fails at a request to another origin, a refusal of the policy, or an error."""
     await page.goto(up.url + path.format(**change))
     await expect(page.get_by_text(shows).first).to_be_visible()
-    assert await page.title() != "run"
-    elements = await page.locator("script, img, iframe, style").evaluate_all(
-        "all => all.map(e => e.outerHTML)"
-    )
-    assert "\u202e" not in await page.locator("body").inner_text() + await page.title()
-    found = [each for each in elements if "evil" in each or "document.title" in each]
-    assert found == []
-    links = await page.locator("main a").evaluate_all("links => links.map(link => link.protocol)")
-    assert set(links) <= {"http:", "https:"}
+    await assert_nothing_runs(page)
+
+
+async def test_hostile_tests_files_and_terminals_are_text(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    method = f"    def test_it(self):\n        self.fail({MARKUP!r})\n"
+    failing = f"import unittest\n\nclass T(unittest.TestCase):\n{method}"
+    files = {
+        "test_evil.py": failing,
+        "evil.svg": f"<svg xmlns='http://www.w3.org/2000/svg' onload='document.title=1'>{MARKUP}</svg>",
+        "evil.html": MARKUP,
+    }
+    runs = {"calls": [{"tool": "run_tests", "args": {}}]}
+    finish = {"calls": [{"tool": "finish", "args": {"title": "Done", "summary": MARKUP}}]}
+    body = {"files": files, "prompt": "Test.", "model": cassette(tmp_path, [runs, finish])}
+    made = await api.post("/sessions", json=body)
+    session = made.json()["id"]
+    await until_idle(api, session)
+    await page.goto(f"{up.url}/s/{session}?panel=tests&file=evil.svg")
+    await expect(page.get_by_role("region", name="Tests").get_by_text("<script>").first).to_be_visible()
+    await expect(page.locator(".cm-content")).to_contain_text("<svg xmlns=")
+    await assert_nothing_runs(page)
+    await page.goto(f"{up.url}/s/{session}?panel=terminal&file=evil.html")
+    await page.get_by_role("button", name="Open a terminal").last.click()
+    await expect(page.locator(".xterm-rows")).to_contain_text("$")
+    await page.keyboard.type("cat evil.html; echo; echo e''nd\n")
+    await expect(page.locator(".xterm-rows")).to_contain_text("end")
+    await expect(page.locator(".cm-content")).to_contain_text("<script>")
+    await assert_nothing_runs(page)
+
+    # The file itself is a download that no browser runs, also if its address is opened.
+    answer = await page.context.request.get(f"{up.url}/api/v1/sessions/{session}/files/evil.html")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert "sandbox" in answer.headers["content-security-policy"]
 
 
 async def test_sessions_changes_and_playbacks_of_others_are_not_found(
@@ -110,5 +149,11 @@ async def test_the_page_cannot_be_framed_and_its_cookie_is_out_of_reach(page: Pa
     assert "frame-ancestors 'none'" in policy and "script-src 'self';" in policy
     assert "hutch_session" not in await page.evaluate("document.cookie")
     cookies = [each for each in await page.context.cookies() if each["name"] != "hutch_theme"]
+    async with page_of_another(f"<iframe src='{up.url}/'></iframe>") as port:
+        other = await page.context.new_page()
+        async with other.expect_event("console", lambda said: "frame-ancestors" in said.text):
+            await other.goto(f"http://127.0.0.1:{port}/")
+        assert await other.frames[1].locator("main").count() == 0
+        await other.close()
     assert all(each["httpOnly"] and each["sameSite"] in ("Lax", "Strict") for each in cookies)
     assert cookies != []
