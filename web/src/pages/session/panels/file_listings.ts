@@ -4,16 +4,17 @@ import { useEffect, useRef } from "react";
 import { type Schemas, get } from "../../../api/http_client";
 
 export type File = Schemas["File"];
+const byName = new Intl.Collator(); // sorts 10,000 names several times as fast as localeCompare
 
 async function listAll(id: string, path: string): Promise<File[]> {
   const files: File[] = [];
   let cursor: string | null = "";
   while (cursor !== null) {
-    const page: Schemas["FilePage"] = await get(`/sessions/${id}/files?limit=200&path=${encodeURIComponent(path)}&cursor=${encodeURIComponent(cursor)}`);
+    const page: Schemas["FilePage"] = await get(`/sessions/${id}/files?limit=1000&path=${encodeURIComponent(path)}&cursor=${encodeURIComponent(cursor)}`);
     files.push(...page.items);
     cursor = page.next ?? null;
   }
-  return files.sort((a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || a.path.localeCompare(b.path));
+  return files.sort((a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || byName.compare(a.path, b.path));
 }
 
 /** `changed` is the number of the newest change of a file. */

@@ -37,7 +37,10 @@ export function Files({ collapse }: { collapse?: () => void }) {
   const directories = useMemo(() => ["", ...opened], [opened]);
   const listings = useListings(id, directories, stamp);
   const found = useQuery({ queryKey: ["glob", id, words], enabled: words !== "", queryFn: () => get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=200&pattern=${encodeURIComponent(`**/*${words.replace(/[[\]*?{}\\!]/g, "[$&]")}*`)}`), placeholderData: (before) => before });
-  const nodes = words ? (found.data?.paths ?? []).map((path, index, all): Node => ({ file: { path, kind: "file", size: 0, mode: 0, target: null, modified_ms: 0, utf8: true }, level: 1, open: false, size: all.length, place: index + 1 })) : flatten(directories, listings.map((each) => each.data), opened);
+  const lists = useUnchanged(listings.map((each) => each.data));
+  const paths = found.data?.paths;
+  // Made again only for other files: the panel is drawn at each frame of a scroll or of a streamed reply.
+  const nodes = useMemo(() => (words ? (paths ?? []).map((path, index, all): Node => ({ file: { path, kind: "file", size: 0, mode: 0, target: null, modified_ms: 0, utf8: true }, level: 1, open: false, size: all.length, place: index + 1 })) : flatten(directories, lists, opened)), [words, paths, directories, lists, opened]);
   const virtual = useVirtualizer({ count: nodes.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 10 });
   const dirty = new Set(Object.keys(view.files).flatMap((path) => path.split("/").slice(0, -1).map((_, index, parts) => parts.slice(0, index + 1).join("/"))));
   const renew = () => void queries.invalidateQueries({ queryKey: ["files", id] });
@@ -129,7 +132,14 @@ export function Files({ collapse }: { collapse?: () => void }) {
 const nameOf = (path: string) => path.split("/").pop() ?? path;
 const parentOf = (path: string) => path.split("/").slice(0, -1).join("/");
 
-function flatten(directories: string[], listings: (File[] | undefined)[], opened: ReadonlySet<string>): Node[] {
+/** The list of before, as long as its items are the same. */
+function useUnchanged<T>(items: readonly T[]): readonly T[] {
+  const [held] = useState(() => ({ items }));
+  if (held.items.length !== items.length || items.some((each, index) => each !== held.items[index])) held.items = items;
+  return held.items;
+}
+
+function flatten(directories: string[], listings: readonly (File[] | undefined)[], opened: ReadonlySet<string>): Node[] {
   const known = new Map(directories.map((path, index) => [path, listings[index]]));
   const walk = (path: string, level: number): Node[] => {
     const files = known.get(path) ?? [];
