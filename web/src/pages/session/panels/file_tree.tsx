@@ -18,6 +18,7 @@ import { UploadList, useUploads } from "./uploads";
 type Node = { file: File; level: number; open: boolean; size: number; place: number };
 
 const ROW_PX = 24;
+const MAX_FOUND = 200;
 const MARKS: Record<FileMark["kind"], [string, string]> = { created: ["A", "text-ok"], modified: ["M", "text-warn"], deleted: ["D", "text-bad"], moved: ["R", "text-info"] };
 
 const DRAGGED = "application/x-hutch-path";
@@ -36,9 +37,11 @@ export function Files({ collapse }: { collapse?: () => void }) {
   const stamp = Object.values(view.files).reduce((last, mark) => Math.max(last, mark.seq), 0);
   const directories = useMemo(() => ["", ...opened], [opened]);
   const listings = useListings(id, directories, stamp);
-  const found = useQuery({ queryKey: ["glob", id, words], enabled: words !== "", queryFn: () => get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=200&pattern=${encodeURIComponent(`**/*${words.replace(/[[\]*?{}\\!]/g, "[$&]")}*`)}`), placeholderData: (before) => before });
+  const found = useQuery({ queryKey: ["glob", id, words], enabled: words !== "", queryFn: () => get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=${MAX_FOUND}&pattern=${encodeURIComponent(`**/*${words.replace(/[[\]*?{}\\!]/g, "[$&]")}*`)}`), placeholderData: (before) => before });
   const lists = useUnchanged(listings.map((each) => each.data));
-  const paths = found.data?.paths;
+  // Files of open directories are found at once, those of others when the server has searched.
+  const near = useMemo(() => (words ? lists.flatMap((each) => each ?? []).filter((file) => file.kind === "file" && nameOf(file.path).includes(words)).slice(0, MAX_FOUND).map((file) => file.path) : []), [words, lists]);
+  const paths = found.isPlaceholderData || !found.data ? (near.length ? near : found.data?.paths) : found.data.paths;
   // Made again only for other files: the panel is drawn at each frame of a scroll or of a streamed reply.
   const nodes = useMemo(() => (words ? (paths ?? []).map((path, index, all): Node => ({ file: { path, kind: "file", size: 0, mode: 0, target: null, modified_ms: 0, utf8: true }, level: 1, open: false, size: all.length, place: index + 1 })) : flatten(directories, lists, opened)), [words, paths, directories, lists, opened]);
   const virtual = useVirtualizer({ count: nodes.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 10 });
