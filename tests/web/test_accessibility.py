@@ -22,6 +22,34 @@ DIALOG = "[role=dialog]"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}  # a theme changes nothing else
 
+PAGES = [
+    ("/", "Push it"),
+    ("/new", "Sample with one failing test"),
+    ("/s/{waiting}", "Needs you, 1 of 1"),
+    ("/s/{waiting}?panel=log", "approval.requested"),
+    ("/s/{waiting}?panel=tests&file=slugs.py", "No tests were run"),
+    ("/settings/you", "Theme"),
+    ("/settings/approvals", "Approvals"),
+    ("/settings/models", "Provider"),
+    ("/settings/personas", "engineer"),
+    ("/settings/rules", "Try a call"),
+    ("/settings/users", "Invitations"),
+    ("/settings/secrets", "Secrets of the installation"),
+    ("/settings/tokens", "New token"),
+    ("/settings/environments", "Environments"),
+    ("/settings/health", "Version"),
+    ("/s/{waiting}/play", "Link to this moment"),
+    ("/record", "Choose a record file"),
+    ("/changes", "Drop accents"),
+    ("/c/{change}", "Request changes"),
+    ("/s/{repaired}?panel=changes&file=slugs.py", "import unicodedata"),
+    ("/s/{repaired}?panel=tests", "test_accents_are_dropped"),
+    ("/s/{repaired}?panel=terminal", "No terminal is open"),
+    ("/s/{repaired}?panel=preview", "No program listens"),
+    ("/settings/server", "Set by"),
+    ("/settings/audit", "token.created"),
+]  # a path, and a text that is there when the page is ready
+
 
 @pytest.fixture(scope="module")
 async def waiting(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -76,41 +104,28 @@ async def test_login_page(browser: Browser, up: Up) -> None:
     await context.close()
 
 
-@pytest.mark.parametrize(
-    ("path", "shows"),
-    [
-        ("/", "Push it"),
-        ("/new", "Sample with one failing test"),
-        ("/s/{waiting}", "Needs you, 1 of 1"),
-        ("/s/{waiting}?panel=log", "approval.requested"),
-        ("/s/{waiting}?panel=tests&file=slugs.py", "No tests were run"),
-        ("/settings/you", "Theme"),
-        ("/settings/approvals", "Approvals"),
-        ("/settings/models", "Provider"),
-        ("/settings/personas", "engineer"),
-        ("/settings/rules", "Try a call"),
-        ("/settings/users", "Invitations"),
-        ("/settings/secrets", "Secrets of the installation"),
-        ("/settings/tokens", "New token"),
-        ("/settings/environments", "Environments"),
-        ("/settings/health", "Version"),
-        ("/s/{waiting}/play", "Link to this moment"),
-        ("/record", "Choose a record file"),
-        ("/changes", "Drop accents"),
-        ("/c/{change}", "Request changes"),
-        ("/s/{repaired}?panel=changes&file=slugs.py", "import unicodedata"),
-        ("/s/{repaired}?panel=tests", "test_accents_are_dropped"),
-        ("/s/{repaired}?panel=terminal", "No terminal is open"),
-        ("/s/{repaired}?panel=preview", "No program listens"),
-        ("/settings/server", "Set by"),
-        ("/settings/audit", "token.created"),
-    ],
-)
+@pytest.mark.parametrize(("path", "shows"), PAGES)
 async def test_pages(page: Page, up: Up, waiting: str, change: dict[str, str], path: str, shows: str) -> None:
     await page.emulate_media(color_scheme="light", reduced_motion="reduce")
     await page.goto(up.url + path.format(waiting=waiting, **change))
     await expect(page.get_by_text(shows).first).to_be_visible()
     await assert_no_violations(page)
+
+
+async def test_pages_reflow_at_320_px_and_at_200_percent(
+    page: Page, up: Up, waiting: str, change: dict[str, str]
+) -> None:
+    """Only editors, terminals, diffs and tables may scroll sideways, each in its own place."""
+    wide: list[tuple[str, int, int]] = []
+    for path, shows in PAGES:
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        await page.goto(up.url + path.format(waiting=waiting, **change))
+        await expect(page.get_by_text(shows).first).to_be_visible()
+        for width in (320, 640):  # 640: a window of 1280 px, zoomed to 200 %
+            await page.set_viewport_size({"width": width, "height": 640})
+            needed = await page.evaluate("document.documentElement.scrollWidth")
+            wide += [(path, width, needed)] if needed > width else []
+    assert wide == []
 
 
 async def test_the_first_visit(browser: Browser, up: Up) -> None:

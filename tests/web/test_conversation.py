@@ -67,7 +67,7 @@ async def test_a_message_waits_for_the_next_step_and_a_prompt_is_taken_back_and_
             {"tool": "bash", "args": {"command": "until test -e go; do sleep 0.1; done", "timeout_s": 600}}
         ]
     }
-    model = cassette(tmp_path, [asks, FINISH])
+    model = cassette(tmp_path, [asks, FINISH, FINISH])
     session = await new_session(api, prompt="Wait.", model=model, files={"a.txt": "a\n"})
     await page.goto(f"{up.url}/s/{session}")
     await expect(page.get_by_role("button", name="until test -e go")).to_be_visible()
@@ -80,11 +80,20 @@ async def test_a_message_waits_for_the_next_step_and_a_prompt_is_taken_back_and_
     await expect(tray.get_by_text("Use tabs.")).to_be_visible()
     await tray.get_by_role("listitem").filter(has_text="Then write notes.").get_by_role("button").click()
     await expect(composer).to_have_value("Then write notes.")
+    await composer.press("Control+Enter")
+    await expect(tray.get_by_text("Then write notes.")).to_be_visible()
+    await composer.press("ArrowUp")  # in an empty field
+    await expect(composer).to_have_value("Then write notes.")
+    await composer.fill("Then write more notes.")
+    await composer.press("Control+Enter")
+    await expect(tray.get_by_text("Then write more notes.")).to_be_visible()
     await write(api, session, "go", "")
-    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()
+    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_have_count(2)
     await expect(page.get_by_role("log").get_by_text("Use tabs.")).to_be_visible()
     runs = (await api.get(f"/sessions/{session}/runs")).json()["items"]
     assert [(each["prompt"], each["outcome"]) for each in runs] == [
+        ("Then write more notes.", "done"),
+        ("Then write notes.", "cancelled"),
         ("Then write notes.", "cancelled"),
         ("Wait.", "done"),
     ]

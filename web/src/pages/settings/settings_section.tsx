@@ -19,7 +19,7 @@ export function Card({ title, about, children }: { title: string; about?: string
 export function Table({ head, rows, empty }: { head: string[]; rows: ReactNode[][]; empty: string }) {
   if (rows.length === 0) return <p className="text-t2">{empty}</p>;
   return (
-    <div className="overflow-x-auto rounded-card border bg-panel" tabIndex={0} role="group" aria-label={head.join(", ")}>
+    <div className="relative overflow-x-auto rounded-card border bg-panel" tabIndex={0} role="group" aria-label={head.join(", ")}>
       <table className="w-full border-collapse text-left">
         <thead><tr className="border-b bg-code text-12 text-t2">{head.map((each) => <th key={each} className="h-7 px-3 font-semibold whitespace-nowrap">{each || <span className="sr-only">{text.actions}</span>}</th>)}</tr></thead>
         <tbody>{rows.map((row, index) => <tr key={index} className="border-b last:border-b-0 hover:bg-hover">{row.map((cell, at) => <td key={at} className="h-8 px-3 py-1 align-middle">{cell}</td>)}</tr>)}</tbody>
