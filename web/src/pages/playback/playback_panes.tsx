@@ -100,8 +100,8 @@ export function Playback({ player, session, title, nameOf, isFile = false }: Pro
         <h1 className="min-w-0 truncate text-14 font-semibold"><SafeText text={title} /></h1>
         <StateMark state={view.state} />
         <span className="grow" />
-        {withSeq === 0 && <Button small kind="quiet" icon="diff" onClick={() => setWith(seq)}><span className="max-sm:sr-only">{text.compare}</span></Button>}
-        {!isFile && <Button small kind="quiet" icon="copy" keys="l" onClick={copyLink}><span className="max-sm:sr-only" role="status">{copied ? text.linked : text.link}</span></Button>}
+        {withSeq === 0 && <Button small kind="quiet" icon="diff" onClick={() => setWith(seq)}><span className="max-md:sr-only">{text.compare}</span></Button>}
+        {!isFile && <Button small kind="quiet" icon="copy" keys="l" onClick={copyLink}><span className="max-md:sr-only" role="status">{copied ? text.linked : text.link}</span></Button>}
       </header>
       <div className="min-h-0 grow">
         {withSeq > 0 ? <Compare session={session} recording={recording} from={withSeq} to={seq} onEnd={() => setWith(0)} /> : wide ? (

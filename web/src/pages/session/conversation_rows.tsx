@@ -114,11 +114,26 @@ function PromptMenu({ row }: { row: Prompt }) {
 
 function MessageRow({ row }: { row: Message }) {
   const { nameOf } = useSessionContext();
+  if (row.author === "hutch") return <HutchMessageRow row={row} />;
   return (
     <article className="px-3 py-2">
       <header className="flex gap-2 text-12 text-t3"><span className="font-semibold text-t1"><SafeText text={nameOf(row.by || (row.author === "user" ? "" : row.author))} /></span><time>{clock(row.atMs)}</time></header>
       <LongText id={row.id} text={row.text} />
     </article>
+  );
+}
+
+/** What Hutch has told the agent, such as the results of tests that have a row of their own: one line that opens. */
+function HutchMessageRow({ row }: { row: Message }) {
+  const [open, toggle] = useOpen(row.id, false);
+  return (
+    <div className="px-3">
+      <button type="button" aria-expanded={open} onClick={toggle} className="row-h inset-focus flex w-full items-center gap-2 rounded-row text-left text-12 text-t3 hover:bg-hover">
+        <Icon name="chevron" size={14} className={open ? "rotate-90" : ""} />
+        <span className="min-w-0 grow truncate"><SafeText text={strings.session.toldAgent(row.text.split("\n")[0] ?? "")} /></span>
+      </button>
+      {open && <pre tabIndex={0} className="mb-2 ml-6 max-h-80 overflow-auto rounded-row border bg-code px-2 py-1 text-12 leading-5 whitespace-pre-wrap [overflow-wrap:anywhere]"><SafeText text={row.text} /></pre>}
+    </div>
   );
 }
 

@@ -22,7 +22,7 @@ export function ProposeButton() {
   }
   return (
     <>
-      {obstacle && <span className="min-w-0 text-t3 sm:max-w-80 sm:truncate" title={obstacle}>{obstacle}</span>}
+      {obstacle && <span className="min-w-0 text-t3">{obstacle}</span>}
       <Button small icon="diff" disabled={obstacle !== ""} title={obstacle} onClick={() => setAsking(true)}>{strings.propose.button}</Button>
       {asking && <ProposeDialog key={view.undoable} onClose={() => setAsking(false)} />}
     </>
