@@ -203,6 +203,7 @@ export const strings = {
     optionsDetail: "They hold from the next step of the agent on.",
     apply: "Apply",
     takeBack: "Take back",
+    rewritten: "rewritten",
     toldAgent: (text: string) => `Told the agent: ${text}`,
     steps: (count: number) => plural(count, "step"),
     reads: (reads: number, searches: number) => [reads && plural(reads, "read"), searches && plural(searches, "search", "searches")].filter(Boolean).join(", "),

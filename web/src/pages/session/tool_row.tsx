@@ -103,6 +103,8 @@ function Result({ row, failed }: { row: Tool; failed: boolean }): ReactNode {
     const exitText = timedOut ? strings.session.timedOut : signal !== null ? strings.session.signal(signal) : strings.session.exit(exitCode ?? 0);
     return exitCode === 0 ? null : <span className={`text-12 whitespace-nowrap ${failed ? "text-bad" : "text-t3"}`}>{exitText}</span>;
   }
+  // What a file had before is not in the call: a count of its new lines alone would be wrong.
+  if (row.tool === "write_file" && row.status === "ok" && row.files[0]?.kind === "modified") return <span className="text-12 text-t3">{strings.session.rewritten}</span>;
   const counts = editCounts(row);
   return counts && row.status === "ok" ? <Added {...counts} /> : null;
 }
