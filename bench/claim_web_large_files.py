@@ -1,4 +1,4 @@
-"""Large files in the web app: a line of 5 MB in the editor, and a lock file of 30,000 lines among the changes."""
+"""Large files in the web app: a line of 5 MB in the editor, and a changed lock file of 30,000 lines."""
 
 import asyncio
 import tempfile
@@ -17,7 +17,8 @@ SHOWN = """async ([selector, label, text]) => {
     const target = [...document.querySelectorAll(selector)].find((each) => each.innerText.includes(label));
     const started = performance.now();
     target.click();
-    const shows = () => [...document.querySelectorAll('section')].some((each) => each.innerText.includes(text));
+    const has = (each) => each.innerText.includes(text);
+    const shows = () => [...document.querySelectorAll('section')].some(has);
     do await new Promise(requestAnimationFrame); while (!shows());
     return performance.now() - started;
 }"""

@@ -113,11 +113,11 @@ class Conversation:
                 self.started.add(event.call_id)
                 # Rules with scope "always" are in the store, and may have been withdrawn since.
                 if event.allowed and event.call_id in self._calls:
-                    call = self._calls[event.call_id]
+                    answered = (self._calls[event.call_id], self._asking)
                     if event.scope == "session":
-                        self.granted.append((call, self._asking))
+                        self.granted.append(answered)
                     elif event.scope == "once":
-                        self.allowed_once[event.call_id] = (call, self._asking)
+                        self.allowed_once[event.call_id] = answered
             case events.QuestionAsked():
                 self.question, self.answer = event, None
             case events.QuestionAnswered():
