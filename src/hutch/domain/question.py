@@ -32,7 +32,7 @@ class Criterion:
 class Growth:
     """How to find a correct solution that is slow: `generator` prints a case for each size.
 
-    `generator` is a Python program of the question that runs in a jail; its argument is the size.
+    `generator` is a Python program of the question that runs in a jail; it reads the size from its input.
     """
 
     generator: str

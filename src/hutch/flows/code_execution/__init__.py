@@ -1,0 +1,1 @@
+"""Runs given code against given cases in throw-away jails, with the toolchains of each language."""
