@@ -9,6 +9,7 @@ from pathlib import Path
 from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_local_repositories import with_fixed_roots
 from hutch.app.change_and_delivery_contexts import change_context
+from hutch.app.code_execution import code_executor
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
 from hutch.app.retention_settings import retention_of
@@ -64,4 +65,5 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 list_models=models.models_of(loaded).list_usable,
                 read_secrets=partial(vault_secrets_and_redactor.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
+                executor=code_executor(loaded),
             )

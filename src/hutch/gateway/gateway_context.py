@@ -6,6 +6,7 @@ from dataclasses import field
 
 from hutch.domain.redaction import Redactor
 from hutch.flows.change_flow_services import ChangeContext
+from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.flow_services import Services
 from hutch.flows.forge_request_handler import Triggers
 from hutch.flows.model_list import UsableModels
@@ -30,6 +31,7 @@ class Server:
     list_models: Callable[[str], Awaitable[UsableModels]]  # for a user, by id
     read_secrets: Callable[[Collection[str]], Mapping[str, str]]  # of the installation. Blocks the thread.
     webhook_secret: Callable[[], str]  # for GitHub's signatures; empty when none is set. Blocks the thread.
+    executor: CodeExecutor
     started_ms: int = field(default_factory=lambda: wall_ms())
     closing: bool = False  # refuses new requests, and tells open streams
 

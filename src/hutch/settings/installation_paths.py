@@ -106,6 +106,11 @@ class Paths:
         return self.state / "edits"
 
     @property
+    def execution_cache(self) -> Path:
+        """What compilers reuse in every execution of given code."""
+        return self.cache / "execution"
+
+    @property
     def login_file(self) -> Path:
         """The remote server that this user's commands talk to, if any."""
         return self.config_file.parent / "login.json"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from hutch.settings.dependency_section import Environment
+from hutch.settings.execution_and_question_sections import Execution, Questions
 from hutch.settings.jail_and_member_sections import Jail, Members
 from hutch.settings.owner_policy_tables import Categories, PolicyTables
 from hutch.settings.repository_settings_file import RepositoryAccess
@@ -225,6 +226,8 @@ class Settings(BaseModel):
     members: Members = Members()
     workspace: Workspace = Workspace()
     environment: Environment = Environment()
+    execution: Execution = Execution()
+    questions: Questions = Questions()
     server: Server = Server()
     sessions: Sessions = Sessions()
     oidc: Oidc = Oidc()

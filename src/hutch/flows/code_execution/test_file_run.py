@@ -1,5 +1,6 @@
 """Runs test files with the test runner of their language, and reads the result of each test."""
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -81,9 +82,23 @@ def _execution(language: Language, report: Report) -> Execution:
         language=language,
         cases=cases,
         problem=problem,
-        stdout=report.output,
+        stdout=_printed_by_go(report.output) if language == "go" else report.output,
         time_s=report.duration_s,
     )
+
+
+def _printed_by_go(output: str) -> str:
+    """The text in the output of `go test -json`."""
+    printed = []
+    for line in output.splitlines(keepends=True):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            printed.append(line)
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("Output"), str):
+            printed.append(entry["Output"])
+    return "".join(printed)
 
 
 def _result(case: Case) -> CaseResult:

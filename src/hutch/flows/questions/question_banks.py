@@ -58,17 +58,24 @@ def find_questions(banks: Sequence[Path]) -> list[FoundQuestion]:
 
 def find_question(banks: Sequence[Path], name: str) -> Question:
     """The question with this id, or in this folder if the name has a `/`. Blocks the thread."""
+    found = find_folder(banks, name)
+    if found.question is None:
+        raise BadRequest(found.problem)
+    return found.question
+
+
+def find_folder(banks: Sequence[Path], name: str) -> FoundQuestion:
+    """The same with its folder; the question may be one that cannot be read. Blocks the thread."""
     if "/" in name or name in (".", ".."):
-        return load_question(Path(os.path.expanduser(name)))  # noqa: PTH111
+        folder = Path(os.path.expanduser(name))  # noqa: PTH111
+        return FoundQuestion(folder, False, load_question(folder))
     found = find_questions(banks)
     for each in found:
         if each.name == name:
-            if each.question is None:
-                raise BadRequest(each.problem)
-            return each.question
+            return each
     there = ", ".join(each.name for each in found)
-    folder = f" For a folder, write ./{name}." if Path(name).is_dir() else ""
-    raise NotFound(f"There is no question {echo(name, 100)}. There are: {there or 'none'}.{folder}")
+    folder_hint = f" For a folder, write ./{name}." if Path(name).is_dir() else ""
+    raise NotFound(f"There is no question {echo(name, 100)}. There are: {there or 'none'}.{folder_hint}")
 
 
 def _found(folder: Path, *, is_bundled: bool) -> FoundQuestion:

@@ -19,7 +19,7 @@ from hutch.flows.code_execution.test_file_run import TEST_FILES
 from hutch.flows.questions.question_parsing import parse_cases
 from hutch.system.lazy_dataclass import dataclass
 
-MIN_MEASURED_S = 0.02  # of processor time above that of the smallest size; less is noise
+MIN_MEASURED_S = 0.01  # of processor time above that of the smallest size; less is noise
 MAX_CASE_BYTES = 16 * 1024 * 1024
 GENERATOR_LIMITS = ExecutionLimits(output_bytes=MAX_CASE_BYTES)
 
