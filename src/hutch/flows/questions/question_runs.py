@@ -14,12 +14,19 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.question import Growth, LanguageVariant, Question
 from hutch.domain.starter_files import StarterFile, StarterFiles
 from hutch.flows.code_execution.code_executor import CodeExecutor, OnCase
-from hutch.flows.code_execution.execution_results import DEFAULT_LIMITS, Execution, ExecutionLimits
+from hutch.flows.code_execution.execution_results import (
+    DEFAULT_LIMITS,
+    MAX_TIMEOUT_S,
+    Execution,
+    ExecutionLimits,
+)
 from hutch.flows.code_execution.test_file_run import TEST_FILES
 from hutch.flows.questions.question_parsing import parse_cases
 from hutch.system.lazy_dataclass import dataclass
 
-MIN_MEASURED_S = 0.01  # of processor time above that of the smallest size; less is noise
+# Processor time above that of the smallest size: less is noise, and no solution is slow that takes so little.
+MIN_MEASURED_S, MIN_SLOW_S = 0.02, 0.1
+GROWTH_TIMEOUT_FACTOR = 3  # times the timeout of a case
 MAX_CASE_BYTES = 16 * 1024 * 1024
 GENERATOR_LIMITS = ExecutionLimits(output_bytes=MAX_CASE_BYTES)
 
@@ -115,7 +122,7 @@ async def measure_growth(
         variant.language,
         work,
         cases,
-        limits=replace(limits, timeout_s=max(limits.timeout_s, limits.case_timeout_s * len(cases))),
+        limits=_growth_limits(limits, len(cases)),
         module=question.module,
     )
     done = [case for case in ran.cases if case.passed]
@@ -128,6 +135,14 @@ async def measure_growth(
         ran.first_problem if len(done) < len(cases) else "",
         any(case.status == "timeout" for case in ran.cases),
     )
+
+
+def _growth_limits(limits: ExecutionLimits, cases: int) -> ExecutionLimits:
+    """More time on the clock, which runs on while other programs have the processor: what is measured is
+    processor time."""
+    case_timeout_s = min(MAX_TIMEOUT_S, GROWTH_TIMEOUT_FACTOR * limits.case_timeout_s)
+    timeout_s = min(MAX_TIMEOUT_S, max(limits.timeout_s, case_timeout_s * cases))
+    return replace(limits, case_timeout_s=case_timeout_s, timeout_s=timeout_s)
 
 
 async def generate_growth_cases(executor: CodeExecutor, growth: Growth) -> tuple[CodeCase, ...]:
@@ -153,7 +168,7 @@ def growth_exponent(sizes: Sequence[int], cpu_s: Sequence[float]) -> float:
         for size, took in list(zip(sizes, cpu_s, strict=False))[1:]
         if took - cpu_s[0] >= MIN_MEASURED_S
     ]
-    if len(points) < 2:
+    if len(points) < 2 or cpu_s[-1] - cpu_s[0] < MIN_SLOW_S:
         return 0.0
     mean_x = sum(x for x, _ in points) / len(points)
     mean_y = sum(y for _, y in points) / len(points)

@@ -1,0 +1,11 @@
+// Orders the tasks of a build by what they need.
+
+/** All tasks, each after those that it needs; of several that could be next, the alphabetically first. */
+export function buildOrder(tasks) {
+  throw new Error("not written yet");
+}
+
+/** All tasks in waves: those of a wave need only tasks of earlier waves. */
+export function buildWaves(tasks) {
+  throw new Error("not written yet");
+}

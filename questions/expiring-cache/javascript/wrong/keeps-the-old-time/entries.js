@@ -1,0 +1,17 @@
+// The entries of a cache. A map keeps its keys in the order in which they were added.
+
+export class Entries {
+  byKey = new Map(); // the least recently used first
+
+  /** Adds an entry, or replaces it; either is a use. */
+  set(key, entry) {
+    this.byKey.delete(key);
+    this.byKey.set(key, entry);
+  }
+
+  /** Removes the entry that was used least recently. */
+  removeOldest() {
+    const [oldest] = this.byKey.keys();
+    this.byKey.delete(oldest);
+  }
+}

@@ -1,0 +1,11 @@
+// The times at which a meeting room is taken and free, in minutes of the day.
+
+/** The times at which the room is taken, as few as possible, in order. */
+export function mergeBookings(bookings) {
+  throw new Error("not written yet");
+}
+
+/** The free times of the day that last at least so many minutes, in order. */
+export function freeSlots(bookings, dayStart, dayEnd, minutes) {
+  throw new Error("not written yet");
+}
