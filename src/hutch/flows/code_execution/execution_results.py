@@ -10,7 +10,6 @@ from hutch.system.lazy_dataclass import dataclass
 MIB = 1024 * 1024
 MIN_MEMORY_BYTES = 64 * MIB
 MAX_TIMEOUT_S = 600.0
-MAX_CAUSE_CHARS = 4000
 
 Status = Literal["passed", "failed", "error", "timeout", "limit", "skipped"]
 """failed: another result than expected. error: the code raised or ended without a result.
@@ -94,5 +93,5 @@ class Execution:
             return self.problem
         for case in self.cases:
             if not case.passed:
-                return f"{case.name}: {case.message or case.status}"
+                return f"{case.name}: {case.message.strip() or case.status}"
         return "" if self.cases else "There are no cases."

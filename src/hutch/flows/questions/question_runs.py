@@ -13,7 +13,8 @@ from hutch.domain.code_case import CodeCase
 from hutch.domain.errors import BadRequest
 from hutch.domain.question import Growth, LanguageVariant, Question
 from hutch.domain.starter_files import StarterFile, StarterFiles
-from hutch.flows.code_execution.code_executor import CodeExecutor, OnCase
+from hutch.flows.code_execution.case_runs import OnCase
+from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.code_execution.execution_results import (
     DEFAULT_LIMITS,
     MAX_TIMEOUT_S,

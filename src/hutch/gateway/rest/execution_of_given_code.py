@@ -113,7 +113,12 @@ async def execute(request: Request, caller: Writer, keyed: ByKey, body: ExecuteI
     if not files:
         raise BadRequest("There are no files. Give the code to run.")
     ran = await server.executor.run_cases(
-        body.language, files, _cases(body), limits=_limits(server, body), module=body.module
+        body.language,
+        files,
+        _cases(body),
+        limits=_limits(server, body),
+        module=body.module,
+        user=caller.user.id,
     )
     return answer(await asyncio.to_thread(_shown, ran))
 
