@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from hutch.app.code_execution import code_executor, execution_limits, question_b
 from hutch.cli import exit_codes
 from hutch.domain.code_case import LANGUAGE_NAMES, LANGUAGES, Language
 from hutch.domain.errors import BadRequest, Unavailable
-from hutch.domain.question import Question
+from hutch.domain.question import Question, is_slow_solution
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.questions.question_banks import FoundQuestion, find_folder, find_questions
 from hutch.flows.questions.question_check import Finding, check_question
@@ -133,6 +133,9 @@ def check(
     questions: Names = None,
     everything: Annotated[bool, typer.Option("--all", help="All questions.")] = False,
     only: Only = None,
+    no_growth: Annotated[
+        bool, typer.Option("--no-growth", help="Leave out slow solutions, which take most of the time.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=64, help="Jails at a time; by default all cores.")
     ] = None,
@@ -154,7 +157,11 @@ def check(
             raise BadRequest(each.problem)
     parsed = [each.question for each in chosen if each.question is not None]
     executor = code_executor(loaded, concurrency=jobs)
-    return asyncio.run(_check(executor, loaded, parsed, _languages(only), as_json))
+    chosen_languages = _languages(only)
+    for question in parsed:
+        for language in chosen_languages:
+            question.variant(language)  # or an error that names those that there are
+    return asyncio.run(_check(executor, loaded, parsed, chosen_languages, as_json, with_growth=not no_growth))
 
 
 @app.command("import")
@@ -202,17 +209,17 @@ async def _check(
     questions: Sequence[Question],
     languages: Sequence[Language],
     as_json: bool,
+    *,
+    with_growth: bool,
 ) -> int:
-    wanted = dict.fromkeys(
-        each for question in questions for each in question.languages if not languages or each in languages
-    )
+    wanted = {each for question in questions for each in languages or question.languages}
     missing = [str(each) for each in (await executor.toolchains()).missing if each.language in wanted]
     if missing:
         raise Unavailable("\n".join(missing))
     if "go" in wanted:
         typer.echo("Preparing Go (the first time takes a minute)", err=True)
         await executor.prepare(["go"])
-    total = sum(_count(question, languages) for question in questions)
+    total = sum(_count(question, languages, with_growth) for question in questions)
     progress = _Progress(total)
     limits = execution_limits(loaded.settings)
     found = [
@@ -221,8 +228,9 @@ async def _check(
         for finding in await check_question(
             executor,
             question,
-            languages=[each for each in question.languages if not languages or each in languages],
+            languages=languages or question.languages,
             limits=limits,
+            with_growth=with_growth,
             on_finding=progress.add,
         )
     ]
@@ -254,10 +262,16 @@ class _Progress:
         sys.stderr.flush()
 
 
-def _count(question: Question, languages: Sequence[Language]) -> int:
+def _count(question: Question, languages: Sequence[Language], with_growth: bool) -> int:
     """The number of findings of a check."""
-    chosen = [question.variants[each] for each in question.languages if not languages or each in languages]
-    return sum(2 + max(1, len(variant.wrong_solutions)) for variant in chosen)
+    chosen = [question.variants[each] for each in languages or question.languages]
+    return sum(2 + _count_wrong(variant.wrong_solutions, with_growth) for variant in chosen)
+
+
+def _count_wrong(names: Iterable[str], with_growth: bool) -> int:
+    """One for each wrong solution that is checked, and one if there is none at all."""
+    given = list(names)
+    return len([name for name in given if with_growth or not is_slow_solution(name)]) if given else 1
 
 
 def _find(name: str) -> FoundQuestion:

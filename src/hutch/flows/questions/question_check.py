@@ -47,16 +47,20 @@ async def check_question(
     *,
     languages: Sequence[Language] | None = None,
     limits: ExecutionLimits = DEFAULT_LIMITS,
+    with_growth: bool = True,
     on_finding: OnFinding | None = None,
 ) -> list[Finding]:
-    """Check a question in these languages, or all that it has. The executor bounds how many run at once."""
+    """Check a question in these languages, or all that it has. The executor bounds how many run at once.
+    Without growth, which takes most of the time, slow solutions are left out."""
     checks: list[Awaitable[Finding]] = []
     for language in languages or question.languages:
         variant = question.variant(language)
-        checker = _Checker(executor, question, variant, limits, on_finding)
+        checker = _Checker(executor, question, variant, limits, with_growth, on_finding)
         checks.append(checker.check("solution", {**variant.starter, **variant.solution}))
         checks.append(checker.check("starter", dict(variant.starter)))
         for name, files in variant.wrong_solutions.items():
+            if not with_growth and is_slow_solution(name):
+                continue
             checks.append(checker.check(f"wrong/{name}", {**variant.starter, **files}))
         if len(variant.wrong_solutions) < MIN_WRONG_SOLUTIONS:
             checks.append(checker.report_missing())
@@ -82,10 +86,11 @@ class _Checker:
         question: Question,
         variant: LanguageVariant,
         limits: ExecutionLimits,
+        with_growth: bool,
         on_finding: OnFinding | None,
     ) -> None:
         self._executor, self._question, self._variant = executor, question, variant
-        self._limits, self._on_finding = limits, on_finding
+        self._limits, self._with_growth, self._on_finding = limits, with_growth, on_finding
 
     async def check(self, subject: str, work: dict[str, StarterFile]) -> Finding:
         try:
@@ -135,6 +140,8 @@ class _Checker:
         return ""
 
     async def _growth(self, work: StarterFiles) -> GrowthMeasurement | None:
+        if not self._with_growth:
+            return None
         return await measure_growth(
             self._executor, self._question, self._variant.language, work, limits=self._limits
         )
