@@ -79,7 +79,7 @@ def test_a_good_machine_passes(tmp_path: Path) -> None:
         *("python", "settings"),
         *("bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "process list", "jail"),
         *("git", "rg", "gh", "disk", "database", "clock"),
-        *("secrets", "model", "toolchains", "github", "delivery", "tests"),
+        *("secrets", "model", "toolchains", "languages", "github", "delivery", "tests"),
     ]
 
 
@@ -93,7 +93,7 @@ def test_missing_programs_fail_with_install_commands(tmp_path: Path) -> None:
     assert ran.returncode == exit_codes.NO
     assert "apt-get install -y bubblewrap\n" in ran.stdout
     assert "apt-get install -y ripgrep\n" in ran.stdout
-    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 21 checks, 4 failed, ")
+    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 22 checks, 4 failed, ")
 
 
 def test_invalid_settings_do_not_stop_other_checks(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hutch.flows.code_execution.language_toolchains import (
     find_language_toolchains,
     missing_toolchains,
 )
+from hutch.flows.doctor_checks.languages import check_languages
 
 
 def program(path: Path, text: str) -> Path:
@@ -44,6 +45,11 @@ def test_a_go_of_a_named_directory_needs_its_sources(tmp_path: Path) -> None:
     (tmp_path / "go/src/runtime").mkdir(parents=True)
     found = find_language_toolchains([str(tmp_path / "go")]).get("go")
     assert (found.version, found.variables) == ("1.99.3", {"GOROOT": str(tmp_path / "go")})
+
+
+def test_the_doctor_names_every_language() -> None:
+    check = check_languages(())
+    assert check.status == "ok" and "TypeScript (" in check.found and "Go (" in check.found
 
 
 def test_a_missing_toolchain_is_named_with_the_remedy() -> None:

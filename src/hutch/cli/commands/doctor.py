@@ -32,6 +32,7 @@ from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.doctor_checks.github import check_github
+from hutch.flows.doctor_checks.languages import check_languages
 from hutch.flows.doctor_checks.repository import check_repository
 from hutch.flows.doctor_checks.secrets_outside_vault import check_secrets
 from hutch.flows.doctor_checks.toolchains import check_toolchains
@@ -99,6 +100,9 @@ def examine(repo: Path | None = None) -> list[Check]:
         lambda: _with_settings(("secrets",), lambda loaded: [check_secrets(secrets(loaded))]),
         lambda: _with_settings(("model",), lambda loaded: [asyncio.run(check_own_model(loaded))]),
         lambda: _with_settings(("toolchains",), lambda loaded: [_toolchains(loaded)]),
+        lambda: _with_settings(
+            ("languages",), lambda loaded: [check_languages(loaded.settings.jail.toolchains)]
+        ),
         lambda: _with_settings(("github",), lambda loaded: [check_github(tokens_of(loaded))]),
         lambda: _with_settings(
             ("delivery", "tests"), lambda loaded: asyncio.run(check_repository(installation(loaded), repo))
