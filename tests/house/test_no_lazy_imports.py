@@ -142,6 +142,7 @@ BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",
     "hutch.jail": "most who import the room want one of its modules, and not to wait for the others",
     "hutch.edit.syntax_parser_process": "loads the one grammar that it is started for",
+    "hutch.flows.code_execution.drivers.python_driver": "loads the given code, in a jail",
 }
 
 

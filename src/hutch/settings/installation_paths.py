@@ -107,7 +107,7 @@ class Paths:
 
     @property
     def execution_cache(self) -> Path:
-        """What compilers reuse in every execution of given code."""
+        """Compiled files that all executions of given code share."""
         return self.cache / "execution"
 
     @property

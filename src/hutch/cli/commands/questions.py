@@ -13,12 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from hutch import settings
-from hutch.app.code_execution import code_executor, execution_limits, question_banks
+from hutch.app.code_execution import code_executor
 from hutch.cli import exit_codes
 from hutch.domain.code_case import LANGUAGE_NAMES, LANGUAGES, Language
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.question import Question, is_slow_solution
 from hutch.flows.code_execution.code_executor import CodeExecutor
+from hutch.flows.code_execution.execution_results import execution_limits
 from hutch.flows.questions.question_banks import FoundQuestion, find_folder, find_questions
 from hutch.flows.questions.question_check import Finding, check_question
 from hutch.flows.questions.question_folders import (
@@ -36,7 +37,7 @@ app = typer.Typer(
 
 def complete_question(incomplete: str) -> list[tuple[str, str]]:
     """The ids of questions, with their titles."""
-    found = find_questions(question_banks(settings.load().settings))
+    found = find_questions(settings.load().settings.questions.banks)
     return [
         (each.name, each.question.title)
         for each in found
@@ -70,8 +71,8 @@ Only = Annotated[
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the questions of this installation and those that come with Hutch."""
-    found = find_questions(question_banks(settings.load().settings))
+    """List the questions: those of your banks, and those of Hutch."""
+    found = find_questions(settings.load().settings.questions.banks)
     if as_json:
         typer.echo(json.dumps([_listed(each) for each in found], indent=2))
         return
@@ -149,7 +150,7 @@ def check(
     if bool(questions) == everything:
         raise BadRequest("Name questions, or use --all. `hutch questions list` lists them.")
     loaded = settings.load()
-    banks = question_banks(loaded.settings)
+    banks = loaded.settings.questions.banks
     named = questions or ()
     chosen = find_questions(banks) if everything else [find_folder(banks, each) for each in named]
     for each in chosen:
@@ -175,10 +176,10 @@ def import_(
 ) -> None:
     """Copy a question into a bank. Nothing of it is run; check it afterwards."""
     if into is None:
-        banks = question_banks(settings.load().settings)
+        banks = settings.load().settings.questions.banks
         if not banks:
             raise BadRequest("There is no bank to import into. Use --into DIR, or set questions.banks.")
-        into = banks[0]
+        into = Path(banks[0])
     question, folder = import_question(source, into, replaces=replaces)
     typer.echo(str(folder))
     typer.echo(
@@ -196,7 +197,10 @@ def export(
     ],
     replaces: Replace = False,
 ) -> None:
-    """Write a question to a folder or an archive, with its hidden tests and solutions."""
+    """Write a question to a folder or an archive.
+
+    It has the hidden tests and the solutions.
+    """
     found = _find(question)
     export_question(found.folder, target, replaces=replaces)
     typer.echo(str(target))
@@ -221,7 +225,7 @@ async def _check(
         await executor.prepare(["go"])
     total = sum(_count(question, languages, with_growth) for question in questions)
     progress = _Progress(total)
-    limits = execution_limits(loaded.settings)
+    limits = execution_limits(loaded.settings.execution)
     found = [
         finding
         for question in questions
@@ -275,7 +279,7 @@ def _count_wrong(names: Iterable[str], with_growth: bool) -> int:
 
 
 def _find(name: str) -> FoundQuestion:
-    found = find_folder(question_banks(settings.load().settings), name)
+    found = find_folder(settings.load().settings.questions.banks, name)
     if found.question is None:
         raise BadRequest(found.problem)
     return found

@@ -43,7 +43,7 @@ MODULE_LINE = re.compile(rb"^module\s+\"?([^\s\"]{1,200})\"?\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class CaseProgram:
-    """What is written for the cases of one execution, and how each is run."""
+    """The files of one execution, and the commands that compile them and run a case."""
 
     language: Language
     files: StarterFiles  # the given ones and the driver
@@ -134,7 +134,9 @@ def with_go_module(files: StarterFiles) -> dict[str, StarterFile]:
 def _go_program(toolchain: LanguageToolchain, given: StarterFiles, cases: Sequence[CodeCase]) -> CaseProgram:
     files = with_go_module(given)
     package = _go_package(files)
-    builds, call_argv, stdin_argv = [], (), ()
+    builds: list[tuple[str, ...]] = []
+    call_argv: tuple[str, ...] = ()
+    stdin_argv: tuple[str, ...] = ()
     compile_ = (toolchain.program, "build", "-o")
     if any(case.stdin is not None for case in cases):
         if package != "main":

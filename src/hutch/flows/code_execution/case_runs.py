@@ -11,7 +11,7 @@ from hutch.domain.code_case import CodeCase, Language
 from hutch.domain.errors import HutchError
 from hutch.flows.code_execution.case_comparison import find_difference, find_output_difference
 from hutch.flows.code_execution.case_programs import CaseProgram
-from hutch.flows.code_execution.execution_results import CaseResult, Execution, ExecutionLimits
+from hutch.flows.code_execution.execution_results import CaseResult, Execution, ExecutionLimits, Status
 from hutch.flows.code_execution.jail_policies import build_policy, case_policy
 from hutch.jail.interface import Finished, Jail
 from hutch.jail.jail_location import JailLocation
@@ -164,7 +164,7 @@ def _judge_call(
     if not why:
         return replace(result, actual=actual)
     expects_failure = case.expected is not None and case.expected.fails
-    status = "error" if error and not expects_failure else "failed"
+    status: Status = "error" if error and not expects_failure else "failed"
     return replace(result, actual=actual, status=status, message=why)
 
 

@@ -6,6 +6,7 @@ the kernel has counted.
 """
 
 import asyncio
+import os
 import shutil
 import time
 from collections import Counter
@@ -49,9 +50,9 @@ MAX_OF_ONE_USER = 8  # that run or wait
 class CodeExecutor:
     """Runs executions, a bounded number at a time. `app/` builds one for each process."""
 
-    def __init__(self, cache: Path, *, concurrency: int, named_toolchains: Sequence[str] = ()) -> None:
+    def __init__(self, cache: Path, *, concurrency: int | None, named_toolchains: Sequence[str] = ()) -> None:
         self._cache = cache
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = asyncio.Semaphore(concurrency or os.cpu_count() or 1)
         self._waiting = 0
         self._by_user: Counter[str] = Counter()
         self._named = tuple(named_toolchains)

@@ -1,7 +1,7 @@
 """The limits of an execution of given code, and its results."""
 
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from hutch.domain.code_case import Language
 from hutch.domain.errors import BadRequest
@@ -38,6 +38,35 @@ class ExecutionLimits:
 
 
 DEFAULT_LIMITS = ExecutionLimits()
+
+
+class LimitFields(Protocol):
+    """The limits as an installation sets them."""
+
+    @property
+    def timeout_s(self) -> int: ...
+
+    @property
+    def case_timeout_s(self) -> int: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    @property
+    def output_bytes(self) -> int: ...
+
+
+def execution_limits(
+    own: LimitFields, *, timeout_s: float | None = None, memory_bytes: int | None = None
+) -> ExecutionLimits:
+    """The limits of an installation, or lower ones that a caller asks for."""
+    lower_s = min(own.timeout_s, own.timeout_s if timeout_s is None else timeout_s)
+    return ExecutionLimits(
+        timeout_s=lower_s,
+        case_timeout_s=min(own.case_timeout_s, lower_s),
+        memory_bytes=min(own.memory_bytes, own.memory_bytes if memory_bytes is None else memory_bytes),
+        output_bytes=own.output_bytes,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,11 +56,11 @@ def _runner(toolchain: LanguageToolchain, language: Language, names: Sequence[st
     if language == "python":
         own = python_runner(lambda path: b"unittest" if path in names else None, names)
         assert own is not None and own.name == "unittest"
-        _, *words = own.argv
+        _, *others = own.argv
         only = tuple(f"--only-file={name}" for name in names)
         return Runner(
             "unittest",
-            (toolchain.program, "-B", *words, *own.all_tests, *only),
+            (toolchain.program, "-B", *others, *own.all_tests, *only),
             "junit",
             REPORT,
             "python3 -m unittest",

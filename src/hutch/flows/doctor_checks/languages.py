@@ -1,4 +1,4 @@
-"""Checks which languages given code can be run in, for `hutch doctor`."""
+"""Checks the languages in which given code can be run, for `hutch doctor`."""
 
 from collections.abc import Sequence
 

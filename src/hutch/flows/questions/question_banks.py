@@ -45,18 +45,18 @@ def load_question(folder: Path) -> Question:
     return parse_question(read_folder(folder), str(folder))
 
 
-def find_questions(banks: Sequence[Path]) -> list[FoundQuestion]:
+def find_questions(banks: Sequence[str | Path]) -> list[FoundQuestion]:
     """All questions of the banks and of Hutch, by id; the first bank that has an id counts. Blocks."""
     found: dict[str, FoundQuestion] = {}
     bundled = bundled_bank()
-    for bank in (*banks, bundled):
+    for bank in (*map(Path, banks), bundled):
         for folder in _folders(bank):
             each = _found(folder, is_bundled=bank == bundled)
             found.setdefault(each.name, each)
     return sorted(found.values(), key=lambda each: each.name)
 
 
-def find_question(banks: Sequence[Path], name: str) -> Question:
+def find_question(banks: Sequence[str | Path], name: str) -> Question:
     """The question with this id, or in this folder if the name has a `/`. Blocks the thread."""
     found = find_folder(banks, name)
     if found.question is None:
@@ -64,7 +64,7 @@ def find_question(banks: Sequence[Path], name: str) -> Question:
     return found.question
 
 
-def find_folder(banks: Sequence[Path], name: str) -> FoundQuestion:
+def find_folder(banks: Sequence[str | Path], name: str) -> FoundQuestion:
     """The same with its folder; the question may be one that cannot be read. Blocks the thread."""
     if "/" in name or name in (".", ".."):
         folder = Path(os.path.expanduser(name))  # noqa: PTH111

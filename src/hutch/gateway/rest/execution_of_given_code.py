@@ -16,12 +16,11 @@ from hutch.flows.code_execution.case_programs import DEFAULT_MODULE
 from hutch.flows.code_execution.execution_results import (
     CaseResult,
     Execution,
-    ExecutionLimits,
     Status,
+    execution_limits,
 )
 from hutch.flows.code_execution.language_toolchains import MissingToolchain
 from hutch.gateway.auth.caller_dependency import Reader, Writer
-from hutch.gateway.gateway_context import Server
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import router, server_of
@@ -116,7 +115,9 @@ async def execute(request: Request, caller: Writer, keyed: ByKey, body: ExecuteI
         body.language,
         files,
         _cases(body),
-        limits=_limits(server, body),
+        limits=execution_limits(
+            server.loaded.settings.execution, timeout_s=body.timeout_s, memory_bytes=body.memory_bytes
+        ),
         module=body.module,
         user=caller.user.id,
     )
@@ -147,18 +148,6 @@ def _cases(body: ExecuteIn) -> list[CodeCase]:
             raise BadRequest(f"Two cases have the name {echo(case.name, 100)}. Give each its own.")
         names.add(case.name)
     return cases
-
-
-def _limits(server: Server, body: ExecuteIn) -> ExecutionLimits:
-    """The limits of the settings, or lower ones that the request asks for."""
-    own = server.loaded.settings.execution
-    timeout_s = min(own.timeout_s, body.timeout_s or own.timeout_s)
-    return ExecutionLimits(
-        timeout_s=timeout_s,
-        case_timeout_s=min(own.case_timeout_s, timeout_s),
-        memory_bytes=min(own.memory_bytes, body.memory_bytes or own.memory_bytes),
-        output_bytes=own.output_bytes,
-    )
 
 
 def _shown(ran: Execution) -> dict[str, Any]:
