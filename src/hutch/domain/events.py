@@ -24,6 +24,36 @@ from hutch.domain.dependency_and_service_events import (
     ServiceStopped,
 )
 from hutch.domain.ids import SessionId
+from hutch.domain.interview_events import (
+    CandidateDisconnected,
+    CandidateJoined,
+    CandidateReconnected,
+    ClientReported,
+    ConsentGiven,
+    HelpAccepted,
+    HelpDismissed,
+    HelpOffered,
+    HiddenTestsCounted,
+    HiddenTestsRun,
+    InterviewBegun,
+    InterviewEnded,
+    InterviewInvited,
+    InterviewPaused,
+    InterviewPlanned,
+    InterviewResumed,
+    InterviewSealed,
+    LanguageSwitched,
+    LevelChanged,
+    LevelDeclined,
+    LevelProposed,
+    LobbyChecked,
+    MarkOverridden,
+    NoteWritten,
+    QuestionOpened,
+    RatingGiven,
+    StruggleMeasured,
+    TimeExtended,
+)
 from hutch.domain.jail_activity_events import (
     CommandEnded,
     CommandSignalled,
@@ -94,12 +124,17 @@ __all__ = [
     "ApprovalExtended",
     "ApprovalRequested",
     "CallMade",
+    "CandidateDisconnected",
+    "CandidateJoined",
+    "CandidateReconnected",
     "ChangeProposed",
     "ChangesUndone",
+    "ClientReported",
     "CommandEnded",
     "CommandSignalled",
     "CommandStarted",
     "CommandYielded",
+    "ConsentGiven",
     "ContextCompacted",
     "ConversationCopied",
     "DeliveryEnded",
@@ -115,17 +150,38 @@ __all__ = [
     "EventsOmitted",
     "FileChanged",
     "FilesChanged",
+    "HelpAccepted",
+    "HelpDismissed",
+    "HelpOffered",
+    "HiddenTestsCounted",
+    "HiddenTestsRun",
     "ImageLoaded",
     "InputProcessed",
+    "InterviewBegun",
+    "InterviewEnded",
+    "InterviewInvited",
+    "InterviewPaused",
+    "InterviewPlanned",
+    "InterviewResumed",
+    "InterviewSealed",
     "JobsDetached",
     "JobsEnded",
     "KnownEvent",
+    "LanguageSwitched",
+    "LevelChanged",
+    "LevelDeclined",
+    "LevelProposed",
+    "LobbyChecked",
+    "MarkOverridden",
     "MessageSent",
     "ModelReplied",
+    "NoteWritten",
     "OptionChange",
     "QuestionAnswered",
     "QuestionAsked",
+    "QuestionOpened",
     "RanTests",
+    "RatingGiven",
     "ReviewSubmitted",
     "RunChanged",
     "RunEnded",
@@ -150,11 +206,13 @@ __all__ = [
     "SnapshotTaken",
     "StartedTests",
     "StepReached",
+    "StruggleMeasured",
     "TerminalEnded",
     "TerminalOpened",
     "TerminalPrinted",
     "TerminalResized",
     "TerminalTyped",
+    "TimeExtended",
     "ToolCalled",
     "ToolReturned",
     "UnknownEvent",
@@ -224,6 +282,34 @@ KnownEvent = Annotated[
     | DeliveryEnded
     | ReviewSubmitted
     | RunEnded
+    | InterviewPlanned
+    | InterviewInvited
+    | CandidateJoined
+    | LobbyChecked
+    | ConsentGiven
+    | InterviewBegun
+    | InterviewPaused
+    | InterviewResumed
+    | QuestionOpened
+    | LanguageSwitched
+    | StruggleMeasured
+    | LevelProposed
+    | LevelDeclined
+    | LevelChanged
+    | HelpOffered
+    | HelpAccepted
+    | HelpDismissed
+    | NoteWritten
+    | TimeExtended
+    | CandidateDisconnected
+    | CandidateReconnected
+    | ClientReported
+    | HiddenTestsRun
+    | HiddenTestsCounted
+    | RatingGiven
+    | MarkOverridden
+    | InterviewEnded
+    | InterviewSealed
     | EventsOmitted
     | SessionEnded,
     Field(discriminator="type"),

@@ -30,6 +30,7 @@ class Delivery:
     issue: str = ""  # the URL of the issue or comment that asked for it
     once: bool = False  # a single request: its files are kept for hours, not for days
     in_place: bool = False  # a user works in the directory itself: its workspace is no copy
+    interview: bool = False  # the room of an interview: it has a log, and nothing runs in it
     plain_directory: bool = False  # the repository may be a directory without git, which is copied completely
     unattended: bool = False  # no user answers: approvals are denied at once
     author: str = ""  # `Name <address>`; empty: from the settings

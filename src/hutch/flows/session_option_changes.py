@@ -25,6 +25,7 @@ from hutch.flows.personas import find_persona
 from hutch.flows.session_validation import PERSONA_NAME, check_limits, is_script
 from hutch.flows.sessions import allowed
 from hutch.sessions.requests import ReadFile
+from hutch.sessions.sessions_without_jail import refuse_room
 from hutch.store.session_inputs import session_has_ended
 from hutch.store.session_option_update import store_change
 from hutch.store.user_erasures import UserErasures
@@ -89,6 +90,7 @@ async def apply_caps(services: Services, user_id: str) -> None:
 def _check_open(session: Session) -> None:
     if session.state == "ended":
         raise session_has_ended(session.id)
+    refuse_room(session)
     if session.delivery.in_place:
         raise Conflict(f"The session {session.id} is a `hutch shell`, and has no options to change.")
 

@@ -43,6 +43,7 @@ from hutch.flows.session_permissions import Action, check, check_may_open, check
 from hutch.flows.session_validation import check_request, fork_network, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import CheckUndo, ListSnapshots, SnapshotForFork
+from hutch.sessions.sessions_without_jail import refuse_room
 from hutch.store.event_log_interface import Head
 from hutch.store.run_queue import Runs
 from hutch.store.session_bulk_queries import BulkQueries
@@ -369,6 +370,7 @@ def _check_fits(session: Session, asked: Input) -> None:
     """Refuse an input that does not fit the session's state."""
     if session.state == "ended":
         raise session_has_ended(session.id)
+    refuse_room(session)
     if session.delivery.in_place:
         raise Conflict(f"The session {session.id} is a `hutch shell`, and ends with it. It takes no input.")
     if isinstance(asked, Undo | Redo) and session.state in BUSY:

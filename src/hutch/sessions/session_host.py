@@ -28,6 +28,7 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import ReadFile, Request
 from hutch.sessions.run_worker import Worker
 from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.sessions_without_jail import refuse_without_jail
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions
@@ -246,11 +247,7 @@ class LocalHost:
         session = await Sessions(self._dependencies.rows).get(session_id)
         if session.state == "ended" and changes:
             raise Conflict(f"The session {session_id} has ended. Fork it to continue from its last state.")
-        if session.delivery.in_place and session.state != "ended":
-            raise Conflict(
-                f"The session {session_id} is a `hutch shell` in {session.repository}. "
-                "Here only its log and the content of its changes can be read."
-            )
+        refuse_without_jail(session)
         if not session.workspace_id and session.state == "ended":
             raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
         if not session.workspace_id and session.state in ("queued", "starting"):

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Table, select, update
 
 from hutch.domain.ids import SessionId
 from hutch.store.idempotency_keys import NOT_STORED
+from hutch.store.interview_tables import interviews
 from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.schema import (
     answered_requests,
@@ -40,6 +41,8 @@ PRESERVED_KEYS = {
     "delivered": ("change_id", "url"),
     "body": (),
     "request": ("repository", "url", "by", "author", "mark"),
+    "plan": ("id", "language", "levels", "first_level", "hidden_results"),
+    "progress": ("candidate", "question", "language", "level", "workspace", "proposal", "offer"),
 }
 SESSION_TEXTS = "purpose role company expectations reason"
 WORKING_COLUMNS = ("repository", "revision", "persona", "model", "network")  # of a session that is open
@@ -59,6 +62,7 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
         (comments, comments.c.change_id.in_(own), "body" if some else "body path", ""),
         (reviews, (reviews.c.session_id == session_id) | reviews.c.change_id.in_(own), "title body", ""),
         (deliveries, deliveries.c.session_id == session_id, "reason", "request"),
+        (interviews, interviews.c.id == session_id, "", "plan progress"),
         (test_runs, test_runs.c.session_id == session_id, "command reason", ""),
     )
     delete_tests(connection, session_id, cases_only=True)
@@ -69,7 +73,7 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
             values = {name: ERASED for name in plain.split() if row[name] and is_copy(row[name])}
             for name in in_json.split():
                 if row[name]:
-                    kept = () if some else PRESERVED_KEYS[name]
+                    kept = () if some and table is not interviews else PRESERVED_KEYS[name]
                     cleaned = _clean_json(row[name], is_copy, kept)
                     values |= {name: cleaned} if cleaned != row[name] else {}
             if values:

@@ -4,6 +4,7 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from hutch.domain.session import Session, SessionInput
+from hutch.store.interview_tables import interview_workspaces, interviews
 from hutch.store.schema import inputs, runs, session_removals, sessions, shares
 from hutch.store.table_access import Rows
 from hutch.store.test_runs import delete_tests
@@ -44,6 +45,9 @@ async def remove_session(rows: Rows, session: Session) -> frozenset[str]:
         for table in (inputs, runs, shares, session_removals):
             connection.execute(delete(table).where(table.c.session_id == session.id))
         delete_tests(connection, session.id)
+        connection.execute(delete(interviews).where(interviews.c.id == session.id))
+        for column in (interview_workspaces.c.interview, interview_workspaces.c.session_id):
+            connection.execute(delete(interview_workspaces).where(column == session.id))
         connection.execute(delete(sessions).where(sessions.c.id == session.id))
         return audience
 
