@@ -79,6 +79,7 @@ class Interview:
     proposal: str = ""  # an unanswered proposal of a level: its number and the level, `3 pair`
     offer: str = ""  # an unanswered offer of help: its number and kind
     counter: int = 0  # of proposals and offers
+    untested: tuple[str, ...] = ()  # workspaces whose hidden tests are still to be run
     sealed: bool = False  # the heads of all its logs are in the record
     end_reason: str = ""
     created_ms: int = 0
@@ -105,6 +106,10 @@ class Interview:
         whole = self.plan.with_extra(self.question_minutes) + self.clock.question_extra_ms
         used = self.elapsed_ms(now_ms) - self.clock.question_from_ms
         return min(max(0, whole - used), self.remaining_ms(now_ms))
+
+    def is_over(self, now_ms: int) -> bool:
+        """True if the time of the interview or of its current question is used up."""
+        return self.remaining_ms(now_ms) == 0 or self.question_remaining_ms(now_ms) == 0
 
     @property
     def is_last_question(self) -> bool:

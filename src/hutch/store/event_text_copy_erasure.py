@@ -42,7 +42,7 @@ PRESERVED_KEYS = {
     "body": (),
     "request": ("repository", "url", "by", "author", "mark"),
     "plan": ("id", "language", "levels", "first_level", "hidden_results"),
-    "progress": ("candidate", "question", "language", "level", "workspace", "proposal", "offer"),
+    "progress": ("candidate", "question", "language", "level", "workspace", "proposal", "offer", "untested"),
 }
 SESSION_TEXTS = "purpose role company expectations reason"
 WORKING_COLUMNS = ("repository", "revision", "persona", "model", "network")  # of a session that is open

@@ -17,7 +17,7 @@ from hutch.domain.session import Session
 from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.event_log_interface import EventLog
 from hutch.store.interview_tables import interview_workspaces, interviews
-from hutch.store.schema import shares
+from hutch.store.schema import sessions, shares
 from hutch.store.session_opening import OpenedSession
 from hutch.store.sessions import add_session
 from hutch.store.shares import is_valid, set_share, shared_with
@@ -93,9 +93,9 @@ class Interviews:
         statement = update(interviews).where(interviews.c.id == interview_id, interviews.c.seen_ms < at_ms)
         await self._rows.change(lambda db: db.execute(statement.values(seen_ms=at_ms)))
 
-    async def update_shares(self, interview: Interview) -> None:
+    async def update_shares(self, interview_id: str) -> None:
         """Give those who have joined the room the access to its workspaces."""
-        await self._rows.change(lambda db: _update_shares(db, interview))
+        await self._rows.change(lambda db: _update_current_shares(db, interview_id))
 
 
 async def open_interview(log: EventLog, room: Session, interview: Interview, events: Sequence[Event]) -> None:
@@ -120,6 +120,8 @@ async def store_step(
         if not db.execute(update(interviews).where(*same).values(_values(after))).rowcount:
             raise _Outdated
         _update_shares(db, after)
+        if after.phase == "closed":
+            db.execute(update(sessions).where(sessions.c.id == after.id).values(state="ended"))
 
     try:
         await log.append(before.id, events, also=write)
@@ -132,7 +134,7 @@ async def store_step(
 class NewWorkspace:
     """Adds a workspace to its interview, in the transaction that opens its session."""
 
-    interview: Interview
+    interview_id: SessionId
     number: int
     question: str
     language: str
@@ -141,7 +143,7 @@ class NewWorkspace:
     def write(self, connection: Connection, made: OpenedSession) -> None:
         connection.execute(
             insert(interview_workspaces).values(
-                interview=self.interview.id,
+                interview=self.interview_id,
                 number=self.number,
                 language=self.language,
                 session_id=made.session.id,
@@ -149,7 +151,14 @@ class NewWorkspace:
                 digest=self.digest,
             )
         )
-        _update_shares(connection, self.interview)
+        _update_current_shares(connection, self.interview_id)
+
+
+def _update_current_shares(db: Connection, interview_id: str) -> None:
+    """With the row of this transaction: one that was read before may be outdated."""
+    row = db.execute(select(interviews).where(interviews.c.id == interview_id)).mappings().first()
+    if row is not None:
+        _update_shares(db, _read(row))
 
 
 def _update_shares(db: Connection, interview: Interview) -> None:
@@ -198,6 +207,7 @@ def _values(interview: Interview) -> dict[str, Any]:
 def _read(row: RowMapping) -> Interview:
     progress = json.loads(row["progress"])
     clock = InterviewClock(**progress.pop("clock"))
+    progress["untested"] = tuple(progress["untested"])
     plan = InterviewPlan.model_validate_json(row["plan"])
     columns = {name: row[name] for name in COLUMNS}
     return Interview(**{**progress, **columns, "id": SessionId(row["id"]), "plan": plan, "clock": clock})
