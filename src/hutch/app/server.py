@@ -12,8 +12,10 @@ from hutch.app.change_and_delivery_contexts import change_context
 from hutch.app.code_execution import code_executor
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
+from hutch.app.interviews import interviews_of
 from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
+from hutch.flows.interviews.interview_watch import InterviewWatch
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.session_removal import finish_removals
 from hutch.flows.user_erasure import finish_erasures
@@ -48,11 +50,13 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         await import_approvals(log, paths.approvals)
         services = services_of(loaded, log, host, redactor, reach=reach_of(loaded))
         triggers = triggers_of(loaded, services)
+        interviews = interviews_of(loaded, services)
         retention, usage = retention_of(loaded, log), log.usage_projector()
         async with running(
             triggers.run(),
             retention.run(),
             usage.run(),
+            InterviewWatch(interviews).run(),
             finish_removals(services),
             finish_erasures(services),
         ):
@@ -60,6 +64,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 loaded=loaded,
                 services=services,
                 triggers=triggers,
+                interviews=interviews,
                 database_files=log.database_files,
                 changes=change_context(loaded, log, log),
                 list_models=models.models_of(loaded).list_usable,

@@ -29,6 +29,8 @@ from hutch.gateway.rest import (
     files,
     inputs,
     installed_dependencies,
+    interview_assessment,
+    interviews,
     language_models,
     login_and_account,
     oidc,
@@ -95,6 +97,8 @@ REST = (
     preferences_and_model_keys,
     secrets,
     session_shares,
+    interviews,
+    interview_assessment,
     login_and_account,
     oidc,
     users_invites_and_audit,
@@ -114,6 +118,9 @@ def make_app(server: Server) -> FastAPI:
     accounts = Accounts(server.rows)
     accounts.on_role_changed = partial(apply_caps, server.services)
     authenticator = Authenticator(accounts, serving)
+    server.interviews.access_changed.append(
+        lambda user_id: authenticator.access_changes.notify(user_id=user_id)
+    )
     provider = open_provider_login(server.loaded, server.read_secrets)
     measured = metrics.Metrics(server)
     spans = trace_collector_export.open_spans(server)

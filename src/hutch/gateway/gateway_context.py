@@ -9,6 +9,7 @@ from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.flow_services import Services
 from hutch.flows.forge_request_handler import Triggers
+from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.model_list import UsableModels
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
@@ -26,6 +27,7 @@ class Server:
     loaded: LoadedSettings
     services: Services
     triggers: Triggers
+    interviews: InterviewServices
     database_files: DatabaseFiles
     changes: ChangeContext
     list_models: Callable[[str], Awaitable[UsableModels]]  # for a user, by id

@@ -5,7 +5,7 @@ An offer comes at a pause in the work and can be dismissed. It changes no level.
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 from hutch.flows.interviews.adaptive_policy import AdaptivePolicy
 from hutch.flows.interviews.struggle_score import ObservedWork
@@ -52,6 +52,16 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
 
 
+class Growth(Protocol):
+    """How the time of a solution grows with the size of its input."""
+
+    @property
+    def exponent(self) -> float | None: ...
+
+    @property
+    def max_exponent(self) -> float: ...
+
+
 class HelpOffers:
     """Decides for one question when to offer help."""
 
@@ -59,7 +69,7 @@ class HelpOffers:
         self._rule = policy.help
         self._work = work
         self._quiet_until_s: dict[HelpKind, float] = {}
-        self.growth: MeasuredGrowth | None = None  # of the newest solution that passes all visible tests
+        self.growth: Growth | None = None  # of the newest solution that passes all visible tests
         self.offered = 0
         self.dismissed = 0
 

@@ -1,15 +1,16 @@
 """What the flows of interviews use, besides the services of every flow."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Protocol
 
 from hutch.domain.errors import NotFound
 from hutch.domain.interview import Interview
 from hutch.domain.question import Question
-from hutch.domain.starter_files import StarterFile
 from hutch.domain.user import Caller, scopes_of
+from hutch.flows.code_execution.code_executor import CodeExecutor
+from hutch.flows.code_execution.execution_results import DEFAULT_LIMITS, ExecutionLimits
 from hutch.flows.flow_services import Services
 from hutch.flows.interviews.adaptive_policy import AdaptivePolicy
 from hutch.store.interviews import Interviews
@@ -17,51 +18,24 @@ from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenCase:
-    """One hidden test."""
-
-    name: str
-    passed: bool
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenResult:
-    """The hidden tests of one question; `reason` says why they could not be run."""
-
-    cases: tuple[HiddenCase, ...] = ()
-    reason: str = ""
-
-    @property
-    def passed(self) -> int:
-        return sum(case.passed for case in self.cases)
-
-
-class RunHiddenTests(Protocol):
-    """Runs the hidden tests of a question on a copy of the work, in a jail of its own."""
-
-    async def __call__(
-        self, question: Question, language: str, files: Mapping[str, StarterFile]
-    ) -> HiddenResult: ...
-
-
-FindMissing = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
-"""The languages, of those given, whose programs are missing on this machine, each with what to do."""
+QUESTION_CACHE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterviewServices:
-    """The services of flows, the question banks, the adaptive policy, and the runners of hidden tests."""
+    """The services of flows, the question banks, the adaptive policy, and the runner of hidden tests."""
 
     services: Services
     load_question: Callable[[str], Question]  # by its id. Blocks the thread.
     policy: AdaptivePolicy
-    run_hidden_tests: RunHiddenTests
-    find_missing: FindMissing
+    executor: CodeExecutor  # of hidden tests
+    limits: ExecutionLimits = DEFAULT_LIMITS  # of one run of hidden tests
     access_changed: list[Callable[[str], None]] = field(default_factory=list)  # called with a user's id
     locks: dict[str, asyncio.Lock] = field(default_factory=dict)  # of interviews, while one opens a workspace
+    questions: dict[str, tuple[float, Question]] = field(default_factory=dict)  # when read, and the question
+    ending: set[str] = field(default_factory=set)  # workspaces that were told to end
+    changed: set[str] = field(default_factory=set)  # interviews that have taken a step since the last tick
+    wake: asyncio.Event = field(default_factory=asyncio.Event)  # set when `changed` is not empty
     now_ms: Callable[[], int] = wall_ms
 
     @property
@@ -69,14 +43,26 @@ class InterviewServices:
         return Interviews(self.services.rows)
 
     async def question(self, id: str) -> Question:
-        return await asyncio.to_thread(self.load_question, id)
+        """A question by its id. It is read again after a few seconds, since people edit questions."""
+        read_s, found = self.questions.get(id, (0.0, None))
+        if found is None or time.monotonic() - read_s > QUESTION_CACHE_S:
+            found = await asyncio.to_thread(self.load_question, id)
+            self.questions[id] = (time.monotonic(), found)
+        return found
+
+    async def missing_programs(self, languages: Sequence[str]) -> dict[str, str]:
+        """The languages, of these, that this machine cannot run, each with what to do."""
+        missing = (await self.executor.toolchains()).missing
+        return {str(each.language): str(each) for each in missing if each.language in languages}
 
     def clean(self, text: str) -> str:
         """A text without secrets."""
         return self.services.redactor.redact(text)
 
     def notify(self, interview: Interview) -> None:
-        """Tell open connections that the candidate may have other rights now."""
+        """Tell open connections, since the candidate may have other rights now, and the watch."""
+        self.changed.add(interview.id)
+        self.wake.set()
         for notify in self.access_changed:
             notify(interview.candidate)
 

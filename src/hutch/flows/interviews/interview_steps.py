@@ -88,9 +88,13 @@ async def _end_workspaces(interviews: InterviewServices, interview: Interview) -
     heads = []
     for workspace in await interviews.rows.workspaces(interview.id):
         session = await Sessions(services.rows).get(workspace.session_id)
-        if session.state != "ended":
+        if session.state != "ended" and session.id not in interviews.ending:
+            interviews.ending.add(session.id)  # after a restart it is told again, which has no effect
             await give(services, owner, session.id, End(reason="the interview ended"))
+            session = await Sessions(services.rows).get(workspace.session_id)
+        if session.state != "ended":
             continue
+        interviews.ending.discard(session.id)
         head = await services.log.head(session.id)
         heads.append(
             {

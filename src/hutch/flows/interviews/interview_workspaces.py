@@ -64,6 +64,8 @@ async def open_ahead(interviews: InterviewServices, interview: Interview) -> Non
     number = interview.number + 1
     if interview.phase not in ("planned", "running") or number > len(interview.plan.questions):
         return
+    if any(each.number == number for each in await interviews.rows.workspaces(interview.id)):
+        return
     question = await interviews.question(interview.plan.questions[number - 1].id)
     await ensure_workspace(interviews, interview, number, question, language_of(interview, number, question))
 

@@ -67,7 +67,7 @@ async def _checks(interviews: InterviewServices, interview: Interview) -> list[L
         question = await interviews.question(planned.id)
         languages.append(language_of(interview, number, question))
     languages = list(dict.fromkeys(languages))
-    missing = await interviews.find_missing(languages)
+    missing = await interviews.missing_programs(languages)
     return [
         LobbyCheck(name=each, ok=each not in missing, message=missing.get(each, "")) for each in languages
     ]

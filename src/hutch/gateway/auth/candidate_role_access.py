@@ -17,6 +17,8 @@ _ALLOWED = re.compile(
             r"GET /api/v1/(sessions|search)",  # only sessions that are shared with them
             rf"(GET|HEAD|WS) {_SESSION}",
             rf"(GET|HEAD|PUT|POST|PATCH|DELETE|WS) {_SESSION}/(?!fork$).+",
+            r"GET /api/v1/interviews(/[^/]+)?",  # only those that they were invited to
+            r"(GET|POST) /api/v1/interviews/[^/]+/.+",
             r"GET /api/(v1/runs|code)/[^/]+",
             r"POST /api/v1/runs/[^/]+/resume",
             r"GET /api/v1/me|PUT /api/v1/me/password|(GET|DELETE) /api/v1/me/(browsers|approvals)(/.+)?",
