@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from hutch.app.code_execution import execution_limits, question_banks
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.flow_services import Services
 from hutch.flows.interviews.adaptive_policy import read_policy
@@ -10,14 +11,12 @@ from hutch.flows.questions.question_banks import find_question
 from hutch.settings import LoadedSettings
 
 
-def interviews_of(loaded: LoadedSettings, services: Services) -> InterviewServices:
+def interviews_of(loaded: LoadedSettings, services: Services, executor: CodeExecutor) -> InterviewServices:
     """Reads the adaptive policy. Blocks the thread."""
-    executor = CodeExecutor(
-        loaded.paths.data / "execution", concurrency=2, named_toolchains=loaded.settings.jail.toolchains
-    )
     return InterviewServices(
         services=services,
-        load_question=partial(find_question, ()),
+        load_question=partial(find_question, question_banks(loaded.settings)),
         policy=read_policy(),
         executor=executor,
+        limits=execution_limits(loaded.settings),
     )

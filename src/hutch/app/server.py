@@ -50,7 +50,8 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         await import_approvals(log, paths.approvals)
         services = services_of(loaded, log, host, redactor, reach=reach_of(loaded))
         triggers = triggers_of(loaded, services)
-        interviews = interviews_of(loaded, services)
+        executor = code_executor(loaded)
+        interviews = interviews_of(loaded, services, executor)
         retention, usage = retention_of(loaded, log), log.usage_projector()
         async with running(
             triggers.run(),
@@ -70,5 +71,5 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 list_models=models.models_of(loaded).list_usable,
                 read_secrets=partial(vault_secrets_and_redactor.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
-                executor=code_executor(loaded),
+                executor=executor,
             )
