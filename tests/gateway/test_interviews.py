@@ -1,9 +1,13 @@
 """Interviews over a real server: planned, joined, begun, paused, continued, ended and recorded."""
 
+import io
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from hutch.store.interview_record_bundle import verify_bundle
 from tests.gateway.api_server import V1, eventually
 from tests.gateway.interview_rooms import a_plan, a_room
 
@@ -60,3 +64,48 @@ async def test_a_plan_with_an_unknown_question_is_refused(tmp_path: Path) -> Non
         refused = await room.api.post(f"{V1}/interviews", json=plan)
         assert refused.status_code == 404
         assert "There is no question" in refused.json()["detail"]
+
+
+async def test_the_record_of_an_interview_is_verified_and_changes_are_noticed(tmp_path: Path) -> None:
+    async with a_room(tmp_path) as room:
+        await room.begin()
+        await room.post(room.api, "notes", 201, text="Asks good questions.")
+        await room.post(room.api, "end", reason="enough")
+        await room.until_event("interview.sealed")
+        files = {}
+        for name, client in (("owner", room.api), ("candidate", room.candidate)):
+            answered = await client.get(f"{room.path}/record")
+            assert answered.status_code == 200, answered.text
+            files[name] = tmp_path / f"{name}.zip"
+            files[name].write_bytes(answered.content)
+    report = verify_bundle(files["owner"])
+    assert (report.ok, report.sealed, len(report.records)) == (True, True, 3), report
+    mine = verify_bundle(files["candidate"])
+    assert (mine.ok, mine.sealed, len(mine.records)) == (True, False, 2), mine
+    assert "withheld" in mine.warnings[0]
+    assert b"Asks good questions" in _unpacked(files["owner"])
+    assert b"Asks good questions" not in _unpacked(files["candidate"])
+    shorter = tmp_path / "shorter.zip"
+    _without_a_workspace(files["owner"], shorter)
+    refused = verify_bundle(shorter)
+    assert not refused.ok and "is missing; the room's record names it" in str(refused.problem)
+
+
+def _unpacked(bundle: Path) -> bytes:
+    """All that is in the records of a bundle."""
+    found = b""
+    with zipfile.ZipFile(bundle) as outer:
+        for name in outer.namelist():
+            if name.endswith(".zip"):
+                with zipfile.ZipFile(io.BytesIO(outer.read(name))) as inner:
+                    found += b"".join(inner.read(each) for each in inner.namelist())
+    return found
+
+
+def _without_a_workspace(bundle: Path, target: Path) -> None:
+    with zipfile.ZipFile(bundle) as source, zipfile.ZipFile(target, "w") as made:
+        manifest = json.loads(source.read("interview.json"))
+        left_out = manifest["records"].pop()["file"]
+        for name in source.namelist():
+            if name != left_out:
+                made.writestr(name, json.dumps(manifest) if name == "interview.json" else source.read(name))

@@ -44,7 +44,8 @@ async def run_hidden_now(interviews: InterviewServices, who: Caller, interview_i
 
 async def run_untested(interviews: InterviewServices, interview: Interview) -> Interview:
     """Run the hidden tests of all questions that the candidate has left, and record the results."""
-    for session_id in interview.untested:
+    while interview.untested:  # others may be added meanwhile
+        session_id = interview.untested[0]
         workspace = await _find(interviews, interview, session_id)
         result = await _run(interviews, workspace, "")
         events: list[Event] = [result]
