@@ -16,10 +16,13 @@ JS = {
 }
 
 
-def write_bank(bank: Path) -> Path:
+def write_bank(bank: Path, hidden_name: str = "large") -> Path:
     """A bank with the questions `double`, also in JavaScript, and `triple`."""
     for name in ("double", "triple"):
-        files = {path: text.replace("double", name) for path, text in FILES.items()}
+        files = {
+            path: text.replace("double", name).replace('"large"', f'"{hidden_name}"')
+            for path, text in FILES.items()
+        }
         files["question.toml"] = TOML.replace("double", name).replace(
             '"consultant", "pair"', '"consultant", "pair", "copilot"'
         )
@@ -84,9 +87,11 @@ class Room:
 
 
 @asynccontextmanager
-async def a_room(place: Path, plan: dict[str, Any] | None = None, **flags: Any) -> AsyncIterator[Room]:
-    """A planned interview on a server of its own."""
-    bank = write_bank(place / "bank")
+async def a_room(
+    place: Path, plan: dict[str, Any] | None = None, *, hidden_name: str = "large", **flags: Any
+) -> AsyncIterator[Room]:
+    """A planned interview on a server of its own. `hidden_name`: of one of the hidden cases."""
+    bank = write_bank(place / "bank", hidden_name)
     async with serving(place, questions={"banks": [str(bank)]}, **flags) as api:
         yield await new_room(api, plan or a_plan())
 

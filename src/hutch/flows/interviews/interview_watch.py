@@ -6,7 +6,8 @@ state can be lost: it is rebuilt from the rows and the logs.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
@@ -33,6 +34,7 @@ from hutch.flows.interviews.level_and_help_decisions import offer_help, propose_
 from hutch.flows.interviews.lobby_and_presence import OFFLINE_MS, go_offline, note_sign
 from hutch.flows.questions.question_runs import measure_growth
 from hutch.flows.run_and_log_lookup import read_log
+from hutch.system.background_tasks import cancel_and_wait
 
 TICK_S = 10.0
 SHOWN_STEP = 0.1  # the score is recorded again when it differs by so much
@@ -53,12 +55,11 @@ class InterviewWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        log, wake = self._interviews.services.log, self._interviews.wake
-        log.listeners.append(self._note)
+        wake = self._interviews.wake
         ids: set[str] | None = None  # all
-        try:
+        async with self.listening():
             while True:
-                wait_s = await self._tick(ids)
+                wait_s = await self.tick(ids)
                 try:
                     async with asyncio.timeout(wait_s):
                         await wake.wait()
@@ -67,10 +68,17 @@ class InterviewWatch:
                     ids = None
                 wake.clear()
                 self._interviews.changed.clear()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Take in the events of workspaces within the block."""
+        listeners = self._interviews.services.log.listeners
+        listeners.append(self._note)
+        try:
+            yield
         finally:
-            log.listeners.remove(self._note)
-            for task in self._background:
-                task.cancel()
+            listeners.remove(self._note)
+            await cancel_and_wait(*self._background)
 
     def _note(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
         """Remember events of workspaces for the next tick, and tell observers about decisions."""
@@ -84,8 +92,8 @@ class InterviewWatch:
             for event in events:
                 _decided(observer, event)
 
-    async def _tick(self, ids: set[str] | None) -> float:
-        """Look after these interviews. Returns the seconds until the next tick is due."""
+    async def tick(self, ids: set[str] | None = None) -> float:
+        """Look after these interviews, or all. Returns the seconds until the next tick is due."""
         found = await self._interviews.rows.unfinished()
         current = {each.workspace for each in found}
         for workspace in [each for each in self._rooms if each not in current]:

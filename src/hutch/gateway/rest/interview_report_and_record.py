@@ -1,20 +1,33 @@
 """The record of an interview, and what its assessors read: the report and the views of the AI's work."""
 
 import asyncio
+import base64
+import hashlib
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
+from hutch.flows.interviews.ai_session_views import ai_sessions, interaction_quality
 from hutch.flows.interviews.interview_record import export_interview
+from hutch.flows.interviews.interview_report import make_report
+from hutch.flows.interviews.report_page import STYLE, report_page
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.rest.base_route import router
 from hutch.gateway.rest.interviews import interviews_of
 from hutch.gateway.rest.record_and_log_download import ZIP
 
 routes = router("interviews")
+
+_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+PAGE_HEADERS = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
 
 
 @routes.get(
@@ -42,3 +55,34 @@ async def export_interview_record(request: Request, caller: Reader, interview_id
     return FileResponse(
         path, filename=f"{interview_id}.zip", media_type=ZIP, background=BackgroundTask(folder.cleanup)
     )
+
+
+@routes.get("/interviews/{interview_id}/report")
+async def get_interview_report(request: Request, caller: Reader, interview_id: str) -> dict[str, Any]:
+    """The facts about an interview, each with the events that show it. For the owner's side."""
+    return await make_report(interviews_of(request), caller, interview_id)
+
+
+@routes.get(
+    "/interviews/{interview_id}/report.html",
+    response_class=Response,
+    responses={200: {"description": "A page to read or print.", "content": {"text/html": {}}}},
+)
+async def get_interview_report_page(request: Request, caller: Reader, interview_id: str) -> Response:
+    """The report as a page."""
+    report = await make_report(interviews_of(request), caller, interview_id)
+    return Response(report_page(report), media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
+
+
+@routes.get("/interviews/{interview_id}/ai-sessions")
+async def list_ai_sessions(request: Request, caller: Reader, interview_id: str) -> list[dict[str, Any]]:
+    """The AI's part of each workspace, as rows `ai_session`. For the owner's side."""
+    return await ai_sessions(interviews_of(request), caller, interview_id)
+
+
+@routes.get("/interviews/{interview_id}/ai-interaction-quality")
+async def list_ai_interaction_quality(
+    request: Request, caller: Reader, interview_id: str
+) -> list[dict[str, Any]]:
+    """Marks and measures of the work with the AI, as rows `ai_interaction_quality`. For the owner's side."""
+    return await interaction_quality(interviews_of(request), caller, interview_id)
