@@ -32,6 +32,7 @@ Work
     workspace       | hutch.cli.commands.workspace:app | Prepare, change and restore workspaces.
     environment     | hutch.cli.commands.environment:app | Install and list dependencies of repositories.
     questions       | hutch.cli.commands.questions:app | Write, check and share questions of interviews.
+    interviews      | hutch.cli.commands.interviews:app | Plan, conduct and read interviews.
     mcp             | hutch.cli.commands.mcp:app | Serve the jailed tools to editors and other agents.
     usage           | hutch.cli.commands.usage:usage_command | Show tokens, cost and time used.
     log SESSION     | hutch.cli.commands.log:log_command | Show the events of a session.

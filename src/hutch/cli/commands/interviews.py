@@ -16,12 +16,10 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.ids import ambiguous_id, matches_id
 from hutch.domain.interview_plan import InterviewPlan
 from hutch.domain.validation_messages import describe_with_location
-from hutch.system.atomic_file import write_atomically
+from hutch.system.atomic_file import replace_file
 from hutch.system.terminal_text import visible
 
-app = typer.Typer(
-    help="Plan, conduct and read interviews.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Plan, conduct and read interviews.", no_args_is_help=True, add_completion=False)
 app.command("demo")(demo_command)
 
 InterviewName = Annotated[
@@ -35,7 +33,9 @@ ROLES = ("candidate", "assessor", "observer")
 def new(
     question: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A question, in this order; may be repeated. ID:LANGUAGE also works."),
+        typer.Option(
+            metavar="ID", help="A question, in this order; may be repeated. ID:LANGUAGE also works."
+        ),
     ] = None,
     plan: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A plan in TOML or JSON; options replace its values.")
@@ -130,7 +130,9 @@ def show(interview: InterviewName, as_json: Json = False) -> int:
 @app.command()
 def invite(
     interview: InterviewName,
-    role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="The role in the interview.")] = "candidate",
+    role: Annotated[
+        str, typer.Option(metavar="|".join(ROLES), help="The role in the interview.")
+    ] = "candidate",
     days: Annotated[int, typer.Option(min=1, max=90, help="After which the link stops working.")] = 14,
     as_json: Json = False,
 ) -> int:
@@ -169,9 +171,7 @@ def resume(interview: InterviewName, as_json: Json = False) -> int:
 
 
 @app.command()
-def end(
-    interview: InterviewName, reason: Annotated[str, typer.Option()] = "", as_json: Json = False
-) -> int:
+def end(interview: InterviewName, reason: Annotated[str, typer.Option()] = "", as_json: Json = False) -> int:
     """End an interview."""
     return _step(interview, "end", {"reason": reason}, as_json=as_json)
 
@@ -210,7 +210,9 @@ def report(
 @app.command()
 def export(
     interview: InterviewName,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="INTERVIEW.zip")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="INTERVIEW.zip")
+    ] = None,
 ) -> int:
     """Write the record of an interview: all its logs in one file. `hutch verify` checks it offline."""
 
@@ -224,7 +226,7 @@ def export(
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        write_atomically(path, content)
+        replace_file(path, content, mode=0o600)
     except OSError as error:
         raise BadRequest(f"{path} cannot be written: {error.strerror}.") from None
     typer.echo(f"wrote {path}", err=True)
