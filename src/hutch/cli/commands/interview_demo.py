@@ -16,11 +16,12 @@ from typing import Annotated
 import typer
 
 from hutch import settings
+from hutch.app import configure_logs
 from hutch.app.server import open_server
 from hutch.cli.render.interviews import event_sentence
 from hutch.domain.current_actor_and_event_author import AGENT, author_of
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.domain.events import Event, InterviewSealed, StruggleMeasured, UnknownEvent
+from hutch.domain.events import Event, InterviewSealed, SessionEnded, StruggleMeasured, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
 from hutch.domain.interview import Interview
@@ -69,6 +70,7 @@ async def _demo(home: Path, pause_s: float, keep: Path | None) -> None:
     script = home / "ai.json"
     script.write_text(json.dumps({"replies": _replies(questions[0])}))
     loaded = settings.load({"model": f"scripted:{script}"}, environ={"HUTCH_HOME": str(home / "hutch")})
+    configure_logs(loaded, quiet=True)
     async with open_server(loaded) as server:
         stage = await Stage.open(server.interviews, Accounts(server.rows), pause_s)
         server.log.listeners.append(stage.show)
@@ -107,6 +109,7 @@ def _questions() -> list[Question]:
 
 def _replies(question: Question) -> list[dict[str, object]]:
     """What the scripted AI says: a hint first, then the solution."""
+    reads = [{"tool": "read_file", "args": {"path": path}} for path in question.variant("python").solution]
     writes = [
         {"tool": "write_file", "args": {"path": path, "content": file.content.decode()}}
         for path, file in question.variant("python").solution.items()
@@ -114,6 +117,7 @@ def _replies(question: Question) -> list[dict[str, object]]:
     hint = "Look at the first failing test: what does it expect, and what does your function return there?"
     return [
         {"text": hint},
+        {"calls": reads},
         {"calls": writes},
         {"text": "I wrote a solution. Run the tests, and read it before you accept it."},
         {"text": "Done.", "times": 50},
@@ -127,6 +131,7 @@ class Stage:
         self, interviews: InterviewServices, assessor: Caller, candidate: Caller, pause_s: float
     ) -> None:
         self.interviews, self.assessor, self.candidate = interviews, assessor, candidate
+        self._room = ""
         self._pause_s, self._began = pause_s, time.monotonic()
         self._names = {assessor.user.id: "Ana (assessor)", candidate.user.id: "Carl (candidate)", AGENT: "AI"}
 
@@ -144,7 +149,10 @@ class Stage:
     def show(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
         """Print what happens, as it is recorded."""
         for event in events:
-            sentence = "" if isinstance(event, StruggleMeasured) else event_sentence(event)
+            is_noise = isinstance(event, StruggleMeasured) or (
+                isinstance(event, SessionEnded) and session_id != self._room
+            )
+            sentence = "" if is_noise else event_sentence(event)
             if sentence:
                 who = self._names.get(author_of(event), "Hutch")
                 typer.echo(f"{time.monotonic() - self._began:6.1f} s  {who:<17} {sentence}")
@@ -171,6 +179,7 @@ class Stage:
             }
         )
         interview = await interview_planning.plan_interview(interviews, self.assessor, plan)
+        self._room = interview.id
         accounts = Accounts(interviews.services.rows)
         await accounts.shares.set(interview.id, self.candidate.user.id, "candidate", created_by="")
         await self._wait()
