@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 # Operations that a candidate may use: their own login, and lists of what they were invited to.
 OWN = {
     *("list_sessions", "search_sessions", "me", "set_password", "browsers", "end_browser", "log_out"),
-    *("list_approvals", "withdraw_approval", "join_by_invite"),
+    *("list_approvals", "withdraw_approval", "join_by_invite", "list_interviews"),
 }
 # Without a login; these need a password, a link, an invite or a signature instead.
 OPEN = {
@@ -87,6 +87,17 @@ BODIES: dict[str, Any] = {
     "signal_command": {"signal": 15},
     "set_share": {"role": "observer"},
     "create_session": {},
+    "next_question": {"after": 1},
+    "switch_language": {"language": "go"},
+    "extend_time": {"minutes": 1},
+    "set_level_of_help": {"level": "pair"},
+    "answer_level_proposal": {"accept": True},
+    "answer_help_offer": {"accept": True},
+    "write_note": {"text": "x"},
+    "send_interview_message": {"text": "x"},
+    "give_rating": {"number": 1, "criterion": "x", "points": 1},
+    "override_mark": {"number": 1, "mark": "goal", "points": 1},
+    "report_client_events": {"events": [{"type": "focus"}]},
     "change_code": {"repository": "https://example.com/x.git", "prompt": "x"},
 }
 QUERIES = {
@@ -110,6 +121,7 @@ def operations() -> Iterator[tuple[str, str, str]]:
 async def send(api: Api, method: str, path: str, name: str, session_id: str, run_id: str) -> httpx.Response:
     values = {
         "session_id": session_id,
+        "interview_id": session_id,
         "run_id": run_id,
         "path": "a",
         "number": "1",

@@ -12,7 +12,7 @@ th,td{border:1px solid #bbb;padding:.3rem .5rem;text-align:left;vertical-align:t
 th{background:#f2f2f2}
 @media print{body{margin:0;max-width:none}h2{break-before:page}}
 """
-CAPTIONS = {"agent": "the AI", "starter": "the question", "unknown": "not known"}
+CAPTIONS = {"agent": "the AI", "hutch": "Hutch", "starter": "the question", "unknown": "not known"}
 
 
 def report_page(report: dict[str, Any]) -> str:
