@@ -1,4 +1,4 @@
-"""What each person in an interview may see and do, and attacks on what a candidate must not learn."""
+"""The rights of each person in an interview, and attacks on everything that a candidate must not learn."""
 
 import json
 import zipfile

@@ -120,9 +120,7 @@ def make_app(server: Server) -> FastAPI:
     accounts = Accounts(server.rows)
     accounts.on_role_changed = partial(apply_caps, server.services)
     authenticator = Authenticator(accounts, serving)
-    server.interviews.access_changed.append(
-        lambda user_id: authenticator.access_changes.notify(user_id=user_id)
-    )
+    server.interviews.access_changed.append(authenticator.note_access_change)
     provider = open_provider_login(server.loaded, server.read_secrets)
     measured = metrics.Metrics(server)
     spans = trace_collector_export.open_spans(server)

@@ -59,7 +59,7 @@ def demo_command(
         Path | None, typer.Option(metavar="DIRECTORY", help="Put the record and the report here.")
     ] = None,
 ) -> int:
-    """Watch a whole scripted interview: candidate, AI and assessor, with real jails and tests."""
+    """Watch a whole scripted interview, with real jails and tests."""
     with tempfile.TemporaryDirectory(prefix="hutch-interview-demo-") as home:
         asyncio.run(_demo(Path(home), pause, keep))
     return 0
@@ -108,7 +108,7 @@ def _questions() -> list[Question]:
 
 
 def _replies(question: Question) -> list[dict[str, object]]:
-    """What the scripted AI says: a hint first, then the solution."""
+    """The replies of the scripted AI: a hint first, then the solution."""
     reads = [{"tool": "read_file", "args": {"path": path}} for path in question.variant("python").solution]
     writes = [
         {"tool": "write_file", "args": {"path": path, "content": file.content.decode()}}

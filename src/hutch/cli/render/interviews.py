@@ -47,7 +47,7 @@ SENTENCES: dict[str, str] = {
 
 
 def event_sentence(event: AnyEvent) -> str:
-    """What happened, in a few words; empty for events that say little to a spectator."""
+    """The event in a few words; empty for events that say little to a spectator."""
     sentence = SENTENCES.get(event.type, "")
     if not sentence:
         return ""

@@ -1,4 +1,4 @@
-"""Who may do what in an interview. The roles are shares of its room."""
+"""The permissions of people in an interview. Their roles are shares of its room."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ _OF_ROLE: dict[InterviewRole, frozenset[InterviewAction]] = {
     "candidate": frozenset({"read", "work"}),
     "observer": frozenset({"read"}),
 }
-_WHO: dict[InterviewAction, str] = {
+_PERMITTED: dict[InterviewAction, str] = {
     "read": "those who were invited",
     "work": "its candidate",
     "conduct": "its owner and its assessors",
@@ -52,7 +52,7 @@ async def allowed_in(
         raise NotFound(f"There is no interview {echo(interview_id, 80)}.")
     if not _OF_ROLE[role].intersection(actions):
         raise Denied(
-            f"{who.user.name} is {role} in the interview {interview.id}. Only {_WHO[actions[0]]} may do this."
+            f"{who.user.name} is {role} in the interview {interview.id}. Only {_PERMITTED[actions[0]]} may do this."
         )
     # Users with the role assessor have only the scope read: in an interview, their share decides.
     if actions != ("read",) and who.user.role != "assessor":

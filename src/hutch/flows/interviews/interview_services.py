@@ -1,9 +1,11 @@
-"""What the flows of interviews use, besides the services of every flow."""
+"""The services of the flows of interviews, besides those of every flow."""
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
+from pathlib import Path
 
 from hutch.domain.errors import NotFound
 from hutch.domain.interview import Interview
@@ -12,7 +14,8 @@ from hutch.domain.user import Caller, scopes_of
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.code_execution.execution_results import DEFAULT_LIMITS, ExecutionLimits
 from hutch.flows.flow_services import Services
-from hutch.flows.interviews.adaptive_policy import AdaptivePolicy
+from hutch.flows.interviews.adaptive_policy import AdaptivePolicy, read_policy
+from hutch.flows.questions.question_banks import find_question
 from hutch.store.interviews import Interviews
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
@@ -72,3 +75,14 @@ class InterviewServices:
         if user.disabled:
             raise NotFound(f"{user.name}, the owner of the interview {interview.id}, is disabled.")
         return Caller(user, scopes_of(user.role), "local", "interview")
+
+
+def open_interviews(
+    services: Services, banks: Sequence[Path], executor: CodeExecutor, limits: ExecutionLimits
+) -> InterviewServices:
+    """The services of interviews, with the questions of these banks and the policy that comes with Hutch."""
+    load_question = partial(find_question, banks)
+    policy = read_policy()
+    return InterviewServices(
+        services=services, load_question=load_question, policy=policy, executor=executor, limits=limits
+    )

@@ -93,7 +93,7 @@ class InterviewWatch:
                 _decided(observer, event)
 
     async def tick(self, ids: set[str] | None = None) -> float:
-        """Look after these interviews, or all. Returns the seconds until the next tick is due."""
+        """Handle these interviews, or all. Returns the seconds until the next tick is due."""
         found = await self._interviews.rows.unfinished()
         current = {each.workspace for each in found}
         for workspace in [each for each in self._rooms if each not in current]:
@@ -105,14 +105,14 @@ class InterviewWatch:
                 wait_s = min(wait_s, max(0.05, _until_over_ms(interview, self._interviews.now_ms()) / 1000))
             if ids is None or interview.id in ids:
                 try:
-                    await self._look_after(interview)
+                    await self._handle(interview)
                 except HutchError as error:
                     logger.warning("interview.tick_failed", session_id=interview.id, error=str(error))
                 except Exception:
                     logger.exception("interview.tick_failed", session_id=interview.id)
         return wait_s
 
-    async def _look_after(self, interview: Interview) -> None:
+    async def _handle(self, interview: Interview) -> None:
         interviews = self._interviews
         if interview.phase == "running":
             interview = await self._check_presence(interview)

@@ -1,4 +1,4 @@
-"""What people write into an interview: private notes, messages, ratings, corrected marks, client events."""
+"""Private notes, messages, ratings, corrected marks, and events of the candidate's client."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args

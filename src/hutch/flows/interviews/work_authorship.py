@@ -1,4 +1,4 @@
-"""Who wrote how much of the work: characters by author in the final text of each file.
+"""The authors of the work: characters by author in the final text of each file.
 
 The versions of a file come from the snapshots before and after each of its changes.
 """

@@ -130,6 +130,10 @@ class Authenticator:
         """Remove a user or a credential from the cache, and check their open connections."""
         self.access_changes.notify(user_id=user_id, credential_id=credential_id)
 
+    def note_access_change(self, user_id: str) -> None:
+        """Check the open connections of a user, who may have other rights now."""
+        self.access_changes.notify(user_id=user_id)
+
     def _forget(self, user_id: str | None, credential_id: str | None) -> None:
         self._forgotten += 1
         everyone = user_id is None and credential_id is None

@@ -1,4 +1,4 @@
-"""What people and clients write into an interview: notes, messages, ratings, events; and hidden tests."""
+"""Notes, messages, ratings, events of clients, and hidden tests of an interview."""
 
 from typing import Annotated, Any
 
