@@ -52,7 +52,8 @@ async def allowed_in(
         raise NotFound(f"There is no interview {echo(interview_id, 80)}.")
     if not _OF_ROLE[role].intersection(actions):
         raise Denied(
-            f"{who.user.name} is {role} in the interview {interview.id}. Only {_PERMITTED[actions[0]]} may do this."
+            f"{who.user.name} is {role} in the interview {interview.id}. "
+            f"Only {_PERMITTED[actions[0]]} may do this."
         )
     # Users with the role assessor have only the scope read: in an interview, their share decides.
     if actions != ("read",) and who.user.role != "assessor":
