@@ -1,6 +1,7 @@
 """Levels and help by the policy in a running interview, and the report. The clock is moved by the tests."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from hutch.flows.interviews.interview_watch import InterviewWatch
+from hutch.store.interview_record_bundle import verify_bundle
 from hutch.store.sessions import Sessions
 from hutch.system.steady_clock import wall_ms
 from tests.gateway.api_server import V1
@@ -203,3 +205,25 @@ async def test_the_report_shows_what_was_done_and_by_whom(tmp_path: Path) -> Non
         quality = (await room.assessor.get(f"{room.path}/ai-interaction-quality")).json()
         assert {each["aiSessionId"] for each in quality} == {workspace}
         assert "prompt_verification" in {each["metricType"] for each in quality}
+
+
+async def test_after_its_retention_the_content_is_gone_and_the_proof_stays(tmp_path: Path) -> None:
+    async with a_room(tmp_path, a_plan(retention_days=1, company="Zwiebelfisch")) as room:
+        workspace = (await room.begin())["question"]["workspace"]
+        await room.candidate.put(f"{V1}/sessions/{workspace}/files/double.py", content=WRONG)
+        await room.post(room.assessor, "notes", 201, text="remembers Zwiebelfisch")
+        await room.post(room.assessor, "end")
+        await room.until_event("interview.sealed")
+        async with moved_clock(room) as clock:
+            clock.passed_s = 20 * 3600
+            await clock.watch.tick()
+            assert "Zwiebelfisch" in json.dumps(await room.events(room.api))
+            clock.passed_s = 25 * 3600
+            await clock.watch.tick()
+        record = tmp_path / "record.zip"
+        record.write_bytes((await room.api.get(f"{room.path}/record")).content)
+        shown = json.dumps(await room.events(room.api)) + (await room.api.get(room.path)).text
+        assert "Zwiebelfisch" not in shown
+        assert (await room.api.get(f"{V1}/sessions/{workspace}/files/double.py")).status_code == 404
+    report = verify_bundle(record)
+    assert report.ok and all(each.erased for each in report.records), report

@@ -27,6 +27,7 @@ from hutch.flows.interviews.candidate_work_observer import CandidateWorkObserver
 from hutch.flows.interviews.help_offers import HelpKind
 from hutch.flows.interviews.hidden_test_runs import copy_work, run_untested
 from hutch.flows.interviews.interview_conduct import end_by_clock, go_on
+from hutch.flows.interviews.interview_retention import erase_expired
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_steps import repair_or_log
 from hutch.flows.interviews.interview_workspaces import levels_of, open_ahead_if_possible
@@ -37,6 +38,7 @@ from hutch.flows.run_and_log_lookup import read_log
 from hutch.system.background_tasks import cancel_and_wait
 
 TICK_S = 10.0
+ERASURE_INTERVAL_MS = 3_600_000
 SHOWN_STEP = 0.1  # the score is recorded again when it differs by so much
 logger = structlog.get_logger()
 
@@ -51,6 +53,7 @@ class InterviewWatch:
         self._rooms: dict[str, str] = {}  # the interview of each watched workspace
         self._seen: defaultdict[str, list[Observed]] = defaultdict(list)  # events of workspaces
         self._background: set[asyncio.Task[None]] = set()
+        self._next_erasure_ms = 0
         self._busy: set[str] = set()  # interviews whose hidden tests or growth are being measured
 
     async def run(self) -> None:
@@ -100,6 +103,9 @@ class InterviewWatch:
             self._observers.pop(self._rooms.pop(workspace), None)
             self._seen.pop(workspace, None)
         wait_s = self._tick_s
+        if self._interviews.now_ms() >= self._next_erasure_ms:
+            self._next_erasure_ms = self._interviews.now_ms() + ERASURE_INTERVAL_MS
+            await erase_expired(self._interviews)
         for interview in found:
             if interview.phase == "running":
                 wait_s = min(wait_s, max(0.05, _until_over_ms(interview, self._interviews.now_ms()) / 1000))
