@@ -105,6 +105,7 @@ QUERIES = {
     "find_files": {"pattern": "a"},
     "search_events": {"text": "a"},
     "get_test_history": {"name": "a"},
+    "compare_interviews": {"question": "a"},
 }
 MODES = ("get", "put", "post", "patch", "delete")
 

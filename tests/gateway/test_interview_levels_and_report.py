@@ -197,6 +197,11 @@ async def test_the_report_shows_what_was_done_and_by_whom(tmp_path: Path) -> Non
         [goal] = [each for each in work["marks"] if each["name"] == "goal"]
         assert (goal["points"], goal["computed"]) == (1, 2)
         assert question["hidden_tests"][0]["passed"] == 2
+        asked = {"question": "double"}
+        [row] = (await room.assessor.get(f"{V1}/interview-comparison", params=asked)).json()
+        assert (row["interview"], row["hidden_passed"], row["ai_chars"] > 0) == (room.id, 2, True)
+        assert (await room.observer.get(f"{V1}/interview-comparison", params=asked)).json() == []
+        assert (await room.candidate.get(f"{V1}/interview-comparison", params=asked)).status_code == 403
         page = (await room.assessor.get(f"{room.path}/report.html")).text
         assert "&lt;b&gt;careful&lt;/b&gt;" in page and "<b>" not in page
         [session] = (await room.assessor.get(f"{room.path}/ai-sessions")).json()

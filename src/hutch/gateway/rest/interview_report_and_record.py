@@ -5,13 +5,14 @@ import base64
 import hashlib
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
 from hutch.flows.interviews.ai_session_views import ai_sessions, interaction_quality
+from hutch.flows.interviews.candidate_comparison import compare_candidates
 from hutch.flows.interviews.interview_record import export_interview
 from hutch.flows.interviews.interview_report import make_report
 from hutch.flows.interviews.report_page import STYLE, report_page
@@ -86,3 +87,11 @@ async def list_ai_interaction_quality(
 ) -> list[dict[str, Any]]:
     """Marks and measures of the work with the AI, as rows `ai_interaction_quality`. For the owner's side."""
     return await interaction_quality(interviews_of(request), caller, interview_id)
+
+
+@routes.get("/interview-comparison")
+async def compare_interviews(
+    request: Request, caller: Reader, question: Annotated[str, Query(min_length=1, max_length=60)]
+) -> list[dict[str, Any]]:
+    """What candidates did on one question, a row for each ended interview that you may assess. No totals."""
+    return await compare_candidates(interviews_of(request), caller, question)
