@@ -1,0 +1,96 @@
+"""`hutch interviews`: plan, invite, conduct, report and export; and the demo, as a person would watch it."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hutch.cli import exit_codes
+from tests.cli.attached_users import ServerHome, running_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerHome]:
+    with running_server() as opened:
+        yield opened
+
+
+def post(url: str, token: str) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(url, data=b"{}", headers=headers, method="POST")
+    with urllib.request.urlopen(request, timeout=60) as answered:
+        return dict(json.load(answered))
+
+
+def test_an_interview_is_planned_conducted_and_exported(server: ServerHome, tmp_path: Path) -> None:
+    made = server.json(
+        *("interviews", "new", "--question", "meeting-rooms:python", "--title", "First talk", "--json")
+    )
+    assert (made["phase"], made["question_count"]) == ("planned", 1)
+    listed = server.hutch("interviews", "list").stdout
+    assert made["id"][-6:] in listed and "First talk" in listed
+    link = server.hutch("interviews", "invite", "last")
+    assert link.returncode == exit_codes.OK and "/link#" in link.stdout
+    early = server.hutch("interviews", "begin", "last")
+    assert early.returncode != exit_codes.OK and "has not come to the lobby" in early.stderr
+
+    assert server.hutch("users", "add", "carl", "candidate").returncode == exit_codes.OK
+    token = server.json("tokens", "create", "--user", "carl")["token"]
+    shared = server.hutch("sessions", "share", made["id"], "carl", "--role", "candidate")
+    assert shared.returncode == exit_codes.OK, shared.stderr
+    post(f"{server.json('status')['url']}/api/v1/interviews/{made['id']}/lobby", token)
+
+    assert "running" in server.hutch("interviews", "begin", "last").stdout
+    assert "paused" in server.hutch("interviews", "pause", "last", "--reason", "tea").stdout
+    assert "running" in server.hutch("interviews", "resume", "last").stdout
+    shown = server.hutch("interviews", "show", "last").stdout
+    assert "candidate  carl" in shown and "language   python" in shown
+    assert "ended" in server.hutch("interviews", "end", "last").stdout
+
+    report = server.hutch("interviews", "report", "last").stdout
+    assert report.startswith("First talk: carl") and "Nothing here is a verdict" in report
+    page = tmp_path / "report.html"
+    assert server.hutch("interviews", "report", "last", "--html", str(page)).returncode == exit_codes.OK
+    assert "Report: First talk" in page.read_text()
+    record = tmp_path / "record.zip"
+    assert server.hutch("interviews", "export", "last", "-o", str(record)).returncode == exit_codes.OK
+    verified = server.hutch("verify", str(record))
+    assert verified.returncode == exit_codes.OK and verified.stdout.startswith("ok: interview")
+
+
+def test_wrong_plans_are_refused(server: ServerHome, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('title = "x"\nquestions = [{ id = "meeting-rooms" }]\nlevels = ["pair"]\n')
+    for words, why in (
+        ((), "questions"),
+        (("--question", "no-such-question"), "There is no question"),
+        (("--question", "meeting-rooms:cobol"), "language"),
+        (("--plan", str(plan)), "first_level"),
+        (("--plan", str(tmp_path / "none.toml")), "cannot be read"),
+    ):
+        result = server.hutch("interviews", "new", *words)
+        assert result.returncode == exit_codes.BAD_REQUEST, (words, result.stderr)
+        assert why in result.stderr, (words, result.stderr)
+    assert server.hutch("interviews", "show", "ses_none").returncode == exit_codes.BAD_REQUEST
+
+
+def test_the_demo_shows_a_whole_interview(server: ServerHome, tmp_path: Path) -> None:
+    shown = server.hutch("interviews", "demo", "--pause", "0", "--keep", str(tmp_path / "kept"))
+    assert shown.returncode == exit_codes.OK, shown.stderr
+    for part in (
+        "began the interview",
+        "asks the AI: Why does my first test fail",
+        "switched the level from consultant to copilot",
+        "AI                changed",
+        "question 2 is open",
+        "paused the clock",
+        "hidden tests of question 2: 19 of 19 pass",
+        "the record is sealed",
+        "The record verifies: 3 logs",
+    ):
+        assert part in shown.stdout, (part, shown.stdout)
+    verified = server.hutch("verify", str(tmp_path / "kept/interview.zip"))
+    assert verified.returncode == exit_codes.OK
