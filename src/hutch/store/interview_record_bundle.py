@@ -143,7 +143,11 @@ def _verify(
         problem = problem or "The records have no signing key in common."
     if problem:
         return BundleReport(False, interview, problem, False, tuple(reports))
-    seal = _seal(files[interview], interview)
+    try:
+        seal = _seal(files[interview], interview)
+    except (KeyError, TypeError, ValueError, AttributeError):  # whoever signs can write anything
+        problem = "The seal in the room's record cannot be read."
+        return BundleReport(False, interview, problem, False, tuple(reports))
     if seal is None:
         warning = "The interview was not sealed when it was exported: workspaces may be missing."
         return BundleReport(True, interview, None, False, tuple(reports), (warning,))

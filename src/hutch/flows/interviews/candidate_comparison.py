@@ -16,7 +16,7 @@ async def compare_candidates(
 ) -> list[dict[str, Any]]:
     """One row for each ended interview with this question that the caller may assess, newest first."""
     found = await list_interviews(interviews, who, phases=("ended", "closed"), limit=200)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for shown in found:
         asked = question in [each.id for each in shown.interview.plan.questions]
         if asked and shown.role in ("owner", "assessor") and len(rows) < MAX_COMPARED:
