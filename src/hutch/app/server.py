@@ -9,11 +9,12 @@ from pathlib import Path
 from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_local_repositories import with_fixed_roots
 from hutch.app.change_and_delivery_contexts import change_context
-from hutch.app.code_execution import code_executor, execution_limits, question_banks
+from hutch.app.code_execution import code_executor
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
 from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
+from hutch.flows.code_execution.execution_results import execution_limits
 from hutch.flows.interviews.interview_services import open_interviews
 from hutch.flows.interviews.interview_watch import InterviewWatch
 from hutch.flows.legacy_approval_import import import_approvals
@@ -51,8 +52,8 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         services = services_of(loaded, log, host, redactor, reach=reach_of(loaded))
         triggers = triggers_of(loaded, services)
         executor = code_executor(loaded)
-        banks, limits = question_banks(loaded.settings), execution_limits(loaded.settings)
-        interviews = open_interviews(services, banks, executor, limits)
+        limits = execution_limits(loaded.settings.execution)
+        interviews = open_interviews(services, loaded.settings.questions.banks, executor, limits)
         retention, usage = retention_of(loaded, log), log.usage_projector()
         async with running(
             triggers.run(),

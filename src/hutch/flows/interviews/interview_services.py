@@ -78,7 +78,7 @@ class InterviewServices:
 
 
 def open_interviews(
-    services: Services, banks: Sequence[Path], executor: CodeExecutor, limits: ExecutionLimits
+    services: Services, banks: Sequence[str | Path], executor: CodeExecutor, limits: ExecutionLimits
 ) -> InterviewServices:
     """The services of interviews, with the questions of these banks and the policy that comes with Hutch."""
     load_question = partial(find_question, banks)
