@@ -189,3 +189,16 @@ async def test_hidden_tests_cannot_be_learned_by_the_candidate(tmp_path: Path) -
         assert (counted["passed"], counted["total"]) == (2, 2)
         # The log of the workspace is all that the model's context is made from.
         assert SECRET not in json.dumps(await room.api.events(workspace))
+
+
+async def test_secrets_in_pasted_text_are_not_recorded(tmp_path: Path) -> None:
+    async with a_room(tmp_path) as room:
+        await room.begin()
+        token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+        pasted = {"type": "paste", "data": {"text": f"token {token}", "parts": [{"chars": 1, "of": token}]}}
+        await room.post(room.candidate, "events/batch", 201, events=[pasted])
+        recorded = json.dumps(await room.events(room.api, "client.reported"))
+        assert token not in recorded and '"chars": 1' in recorded
+        for wrong in ({"type": "keylog"}, {"type": "paste", "data": {"text": "x" * 70_000}}):
+            refused = await room.candidate.post(f"{room.path}/events/batch", json={"events": [wrong]})
+            assert refused.status_code in (400, 413, 422), refused.text

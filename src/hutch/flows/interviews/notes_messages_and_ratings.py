@@ -1,7 +1,7 @@
 """Private notes, messages, ratings, corrected marks, and events of the candidate's client."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import (
@@ -153,7 +153,7 @@ async def report_client_events(
     reported = ClientReported(
         by=who.user.id,
         workspace=interview.workspace,
-        events=tuple(events),
+        events=tuple(each.model_copy(update={"data": _cleaned(interviews, each.data)}) for each in events),
         elapsed_ms=interview.elapsed_ms(interviews.now_ms()),
     )
     return await _append(interviews, interview, reported)
@@ -164,6 +164,18 @@ async def _append(interviews: InterviewServices, interview: Interview, event: Ev
         raise Conflict(f"The record of the interview {interview.id} is closed.")
     await interviews.services.log.check_can_record(interview.id)
     return (await interviews.services.log.append(interview.id, [event])).seq
+
+
+def _cleaned(interviews: InterviewServices, value: Any) -> Any:
+    """The value without secrets in its texts: a paste may contain one."""
+    match value:
+        case str():
+            return interviews.clean(value)
+        case dict():
+            return {interviews.clean(str(name)): _cleaned(interviews, each) for name, each in value.items()}
+        case list():
+            return [_cleaned(interviews, each) for each in value]
+    return value
 
 
 def _planned(interview: Interview, number: int) -> str:
