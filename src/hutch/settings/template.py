@@ -32,6 +32,7 @@ EXAMPLES = {
     "models.openai_compatible_base_url": "http://127.0.0.1:8000/v1",
     "tests.command": "make test",
     "tests.report": "build/**/TEST-*.xml",
+    "execution.concurrency": 4,
     "jail.cpus": 2.0,
     "jail.cpu_time_s": 600,
     "jail.file_bytes": "1GiB",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hutch.domain.code_case import LANGUAGE_NAMES, LANGUAGES, Language
 from hutch.domain.errors import Unavailable
+from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import PATH
 from hutch.system.lazy_dataclass import dataclass
 
@@ -24,7 +25,7 @@ Version = tuple[int, ...]
 MIN_NODE: Version = (22, 18)
 MIN_GO: Version = (1, 21)
 MIN_PYTHON: Version = (3, 9)
-PYTHON = "/usr/bin/python3"
+PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 ADVICE: dict[str, str] = {
     "python": "Install Python 3.9 or newer for all users: sudo apt-get install -y python3",
     "node": "Install Node 22.18 or newer below /usr, name its directory in jail.toolchains, or install the "
@@ -91,7 +92,11 @@ def missing_toolchains(
 
 def find_language_toolchains(named: Sequence[str] = ()) -> LanguageToolchains:
     """Find the toolchains of all languages. Starts programs to ask for their version, so it blocks."""
-    tools = {"python": _python(), "node": _best(_nodes(named), MIN_NODE), "go": _best(_gos(named), MIN_GO)}
+    tools = {
+        "python": _best(_pythons(), MIN_PYTHON),
+        "node": _best(_nodes(named), MIN_NODE),
+        "go": _best(_gos(named), MIN_GO),
+    }
     found: dict[Language, LanguageToolchain] = {}
     missing = []
     for language in LANGUAGES:
@@ -104,13 +109,12 @@ def find_language_toolchains(named: Sequence[str] = ()) -> LanguageToolchains:
     return LanguageToolchains(found, tuple(missing))
 
 
-def _python() -> LanguageToolchain | str:
-    if not _is_program(Path(PYTHON)):
-        return f"there is no {PYTHON}"
-    version = _version_of([PYTHON, "-I", "-c", "import sys; print(sys.version.split()[0])"])
-    if _parts(version) < MIN_PYTHON:
-        return f"{PYTHON} is version {version or 'unknown'}"
-    return LanguageToolchain("python", PYTHON, version, Path("/usr"))
+def _pythons() -> Iterator[LanguageToolchain]:
+    """The machine's own, or the one that runs the first process of every jail: all jails have them."""
+    for program in (*PYTHONS, this_system().python):
+        if _is_program(Path(program)):
+            version = _version_of([program, "-I", "-c", "import sys; print(sys.version.split()[0])"])
+            yield LanguageToolchain("python", program, version, Path(VISIBLE))
 
 
 def _best(candidates: Iterator[LanguageToolchain], minimum: Version) -> LanguageToolchain | str:

@@ -33,9 +33,9 @@ class FoundQuestion:
         return self.question.id if self.question else self.folder.name
 
 
-def bundled_bank() -> Path:
-    """The directory of the questions that come with Hutch: in the package, or in the source tree."""
-    package = Path(hutch.__file__).parent
+def bundled_bank(package: Path | None = None) -> Path:
+    """The directory of the questions that come with Hutch: in its package, or in the source tree."""
+    package = package or Path(hutch.__file__).parent
     packed = package / "bundled_questions"
     return packed if packed.is_dir() else package.parents[1] / "questions"
 
