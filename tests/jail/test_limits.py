@@ -5,6 +5,7 @@
 import asyncio
 import os
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +65,31 @@ async def test_memory_of_one_command_ends_no_other(workspace: Path) -> None:
         async with asyncio.timeout(300):
             await eating.wait_gone()
         eating.close()
+        await beside.stdin.write(b"on\n")
+        assert await beside.stdout.read() == b"on\n"
+        await beside.kill()
+        beside.close()
+
+
+async def test_a_command_that_has_ended_before_it_is_ended_takes_no_other_along(workspace: Path) -> None:
+    script = f"import os\nfor _ in range(5): os.fork()\n{EAT}"
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        beside = await jail.spawn(["cat"], stdin=PIPE)
+        assert beside.stdin is not None and beside.stdout is not None
+        assert jail._meter.watch is not None
+        eating = await jail.spawn(["python3", "-c", script])
+        async with asyncio.timeout(300):
+            while not jail._meter.watch.inspector.is_clearing and not eating.is_gone:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        # Without a cgroup, an inspection has killed its processes. The watcher hears last of their end.
+        until = time.monotonic() + 60
+        while not eating.is_gone and time.monotonic() < until:
+            eating._status_readable()
+            time.sleep(0.01)  # noqa: ASYNC251
+        async with asyncio.timeout(300):
+            await eating.wait_gone()
+        eating.close()
+        assert (await jail.run(["echo", "on"])).stdout == b"on\n"  # not before the watcher is done
         await beside.stdin.write(b"on\n")
         assert await beside.stdout.read() == b"on\n"
         await beside.kill()
