@@ -33,7 +33,10 @@ from tests.fork_server import ON_A_TERMINAL, STOPPING
 ROOT = Path(__file__).resolve().parents[1]
 HUTCH = str(Path(sys.executable).with_name("hutch"))
 # Environment variables that have no effect on loading.
-KNOWN = ("PATH", "HOME", "TERM", "TMPDIR", "HUTCH_", "GIT_", "GH_", "XDG_", "ANTHROPIC_")
+KNOWN = (
+    *("PATH", "HOME", "TERM", "TMPDIR", "EDITOR", "VISUAL", "PIP_INDEX_URL"),
+    *("HUTCH_", "GIT_", "GH_", "GITHUB_", "XDG_", "ANTHROPIC_", "GEMINI_", "OPENAI_"),
+)
 PLAIN = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
 _asking = threading.Lock()
 _known: set[str] = set()  # kinds of commands that this process has asked for
