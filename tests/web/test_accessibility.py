@@ -1,11 +1,12 @@
 """Every page by axe, in both themes, and on a phone."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.cli.hutch_up_process import Up
 from tests.web.test_change_page import repository
@@ -87,7 +88,8 @@ async def violations(page: Page, only: dict[str, Any] = RULES, within: str = "ht
 
 
 async def assert_no_violations(page: Page, within: str = "html") -> None:
-    """In both themes: every rule in one, the colours in the other."""
+    """In both themes: every rule in one, the colours in the other. While colours fade, they say nothing."""
+    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
     assert await violations(page, RULES, within) == []
     light = await page.evaluate(BACKGROUND)
     await page.emulate_media(color_scheme="dark")
@@ -231,6 +233,21 @@ async def test_a_page_that_does_not_exist(logged_in: BrowserContext, up: Up) -> 
     await expect(page.get_by_text("There is nothing here")).to_be_visible()
     assert await violations(page) == []
     await page.close()
+
+
+async def test_a_session_whose_name_is_not_known_yet_has_a_heading(page: Page, up: Up, waiting: str) -> None:
+    asked = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await asked.wait()
+        await route.continue_()
+
+    await page.route(f"**/api/v1/sessions/{waiting}", hold)
+    await page.goto(f"{up.url}/s/{waiting}")
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading).to_have_text("Session")
+    asked.set()
+    await expect(heading).to_have_text("Push it")
 
 
 async def test_a_phone_shows_the_card_and_nothing_overflows(

@@ -76,7 +76,7 @@ function Layout({ title, view, setView }: { title: string; view: string; setView
   const folded = useView();
   useEffect(() => {
     const needs = folded.pending.length;
-    document.title = `${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${showHidden(title)} · ${strings.hutch}`;
+    document.title = `${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${showHidden(title || strings.session.title)} · ${strings.hutch}`;
   }, [title, folded.state, folded.pending.length]);
   const commands = useCommands(() => setUndoing(true));
   const conversation = (
