@@ -79,7 +79,7 @@ def test_a_line_that_is_no_answer_asks_again_and_a_no_may_have_a_reason(server: 
 def test_a_run_is_paused_cancelled_and_undone_from_the_prompt(server: ServerHome) -> None:
     id = server.new(
         {"calls": [call("write_file", path="a.txt", content="one\n")]},
-        {"text": "Now slowly.", "calls": [call("bash", command="sleep 60")], "times": 2},
+        {"text": "Now slowly.", "calls": [call("bash", command="sleep 600", timeout_s=600)], "times": 2},
         {"text": "Fine.", "times": 100},
         prompt="Write",
     )

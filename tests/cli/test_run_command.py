@@ -27,7 +27,7 @@ from tests.forge.repositories import commit, git, serving
 from tests.forked_command import HUTCH, Forked, run
 
 BASH = ({"calls": [call("bash", command="printf really-%d 42")]}, {"text": "That is all."})
-SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *FIXES)
+SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 600", timeout_s=600)]}, *FIXES)
 
 
 @pytest.fixture
@@ -562,7 +562,7 @@ def interrupted(
     )
     assert process.stdout
     before = ""
-    while "sleep 60" not in before:
+    while "sleep 600" not in before:
         line = process.stdout.readline()
         assert line, "it ended before"
         before += line
@@ -836,7 +836,7 @@ def test_ctrl_c_at_a_question_ends_the_run(project: Project) -> None:
 
 
 def test_a_message_that_the_agent_did_not_get_is_named_at_the_end(project: Project) -> None:
-    waits = {"calls": [call("bash", command="echo ready-$((40 + 2)); sleep 60")]}
+    waits = {"calls": [call("bash", command="echo ready-$((40 + 2)); sleep 600", timeout_s=600)]}
     with person(project, waits, persona="engineer") as somebody:
         somebody.see("ready-42")
         somebody.type("be quick\r")

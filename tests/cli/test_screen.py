@@ -170,7 +170,7 @@ async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(
 ) -> None:
     id = server.new(
         {"calls": [call("write_file", path="a.txt", content="one\n")]},
-        {"text": "Slowly.", "calls": [call("bash", command="sleep 60")], "times": 3},
+        {"text": "Slowly.", "calls": [call("bash", command="sleep 600", timeout_s=600)], "times": 3},
         prompt="Write",
     )
     async with driven(app) as pilot:

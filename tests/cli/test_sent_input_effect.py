@@ -9,7 +9,7 @@ from tests.cli.project_with_failing_test import call
 
 WRITES = {"calls": [call("write_file", path=f"{name}.txt", content="x\n") for name in "abcdefg"]}
 FINISHES = {"calls": [call("finish", title="Done", summary="It is written.")]}
-SLEEPS = {"text": "I wait.", "calls": [call("bash", command="sleep 60")]}
+SLEEPS = {"text": "I wait.", "calls": [call("bash", command="sleep 600", timeout_s=600)]}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.forked_command import HUTCH, Forked
 
 WRITES = {"text": "I write.", "calls": [call("write_file", path="a.txt", content="one\n")]}
 FINISHES = {"calls": [call("finish", title="Done", summary="It is written.")]}
-SLEEPS = {"text": "I wait.", "calls": [call("bash", command="sleep 60")]}
+SLEEPS = {"text": "I wait.", "calls": [call("bash", command="sleep 600", timeout_s=600)]}
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,8 @@ async def test_a_second_run_sees_the_first_and_counts_anew(tmp_path: Path) -> No
 
 
 async def test_open_calls_of_a_cancelled_run_are_reported_and_not_done(tmp_path: Path) -> None:
-    wanted = call("bash", command="echo begun > begun; sleep 60"), call("bash", command="touch never")
+    waits = call("bash", command="echo begun > begun; sleep 600", timeout_s=600)
+    wanted = waits, call("bash", command="touch never")
     model = thinking(Turn(calls=wanted), Turn("So it was stopped."))
     async with open_setup(tmp_path, SetupOptions({"a": b""}, "[]", model=model)) as setup:
         going = asyncio.ensure_future(begin(setup, "run_1", "The first."))

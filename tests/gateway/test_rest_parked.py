@@ -164,7 +164,7 @@ async def test_no_get_of_an_observer_changes_anything(api: Api) -> None:
 
 
 async def test_reading_a_session_that_was_never_prepared_does_not_prepare_it(tmp_path: Path) -> None:
-    busy = (call("bash", command="sleep 600"),)
+    busy = (call("bash", command="sleep 600", timeout_s=600),)
     async with serving(tmp_path, replies=busy, sessions={"runs": 1}) as api:
         await api.until((await api.new_session(prompt="Sleep."))["id"], "running")
         session = (await api.new_session(repository=str(repository(tmp_path / "project"))))["id"]

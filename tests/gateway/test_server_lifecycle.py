@@ -23,7 +23,7 @@ from tests.cli.hutch_up_process import HUTCH, TIMEOUT_S, Home, Up
 from tests.gateway.mcp_server import eventually
 
 SLEEPS = [
-    {"calls": [{"tool": "bash", "args": {"command": "sleep 600.5"}}]},
+    {"calls": [{"tool": "bash", "args": {"command": "sleep 600.5", "timeout_s": 600}}]},
     {"text": "Done.", "times": 100},
 ]
 

@@ -79,7 +79,8 @@ async def test_a_wrong_token_is_no_success(tmp_path: Path, language: str) -> Non
 
 @pytest.mark.parametrize("language", FOLLOWING)
 async def test_an_example_goes_on_after_the_server_was_away(tmp_path: Path, language: str) -> None:
-    repo, gate = repository(tmp_path / "repo"), call("bash", command="until test -e go; do sleep 0.1; done")
+    repo = repository(tmp_path / "repo")
+    gate = call("bash", command="until test -e go; do sleep 0.1; done", timeout_s=600)
     model = cassette(tmp_path / "c.json", [gate, SAYING, FINISH])
     async with serving(tmp_path / "server", model=model) as api:
         example = await start(language, api, repo)
