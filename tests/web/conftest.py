@@ -1,6 +1,7 @@
 """A server with its web app, and a browser that is logged in to it."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -52,9 +53,22 @@ async def logged_in(up: Up, browser: Browser) -> AsyncIterator[BrowserContext]:
 
 @pytest.fixture
 async def page(logged_in: BrowserContext, up: Up) -> AsyncIterator[Page]:
+    async with watched_page(logged_in, up) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def only_page(logged_in: BrowserContext, up: Up) -> AsyncIterator[Page]:
+    """One page for tests that change nothing: a new one takes longer to start than most pages to be shown."""
+    async with watched_page(logged_in, up) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def watched_page(context: BrowserContext, up: Up) -> AsyncIterator[Page]:
     """A page whose test fails at an error of the browser, a refusal, or a request to another origin."""
     problems: list[str] = []
-    opened = await logged_in.new_page()
+    opened = await context.new_page()
     opened.set_default_timeout(TIMEOUT_S * 1000)
     opened.on(
         "console",

@@ -107,11 +107,12 @@ async def test_login_page(browser: Browser, up: Up) -> None:
 
 
 @pytest.mark.parametrize(("path", "shows"), PAGES)
-async def test_pages(page: Page, up: Up, waiting: str, change: dict[str, str], path: str, shows: str) -> None:
-    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
-    await page.goto(up.url + path.format(waiting=waiting, **change))
-    await expect(page.get_by_text(shows).first).to_be_visible()
-    await assert_no_violations(page)
+async def test_pages(
+    only_page: Page, up: Up, waiting: str, change: dict[str, str], path: str, shows: str
+) -> None:
+    await only_page.goto(up.url + path.format(waiting=waiting, **change))
+    await expect(only_page.get_by_text(shows).first).to_be_visible()
+    await assert_no_violations(only_page)
 
 
 async def test_pages_reflow_at_320_px_and_at_200_percent(
