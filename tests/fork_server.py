@@ -28,7 +28,7 @@ LATE = (  # loaded when they are needed
     *("alembic.config", "anyio._backends._asyncio", "httpcore2"),
     *(
         "hutch.flows.uncommitted_warning",
-        "hutch.cli.commands.changes",
+        "hutch.cli.commands.proposed_changes",
         "hutch.cli.commands.eval",
         "hutch.cli.commands.review",
         "hutch.cli.commands.session_shell",

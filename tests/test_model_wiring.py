@@ -7,9 +7,9 @@ import pytest
 from hutch.app.models import access, models_of, user_keys
 from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.domain.errors import BadRequest, Denied
-from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_reply_file import load_cassette
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 from tests.llm.provider_formats import ANTHROPIC, KEY, reply

@@ -10,8 +10,8 @@ from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.agent_tools_on_user_directory import find_mcp_token
 from hutch.app.forge_triggers import webhook_secret
 from hutch.app.forges import tokens_of
-from hutch.domain.accepted_secret_names import SECRETS
 from hutch.domain.errors import BadRequest, Unavailable
+from hutch.domain.known_secret_names import SECRETS
 from hutch.domain.redaction import Redactor
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load

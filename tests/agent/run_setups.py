@@ -24,13 +24,12 @@ from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.flows.run_and_log_lookup import read_log
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import start_jail
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell.shells_and_jails_by_session import Shells
-from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import (
     CallArguments,
     CallEnded,
@@ -44,6 +43,7 @@ from hutch.llm.interface import (
 )
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted import ScriptedModel
+from hutch.llm.scripted_reply_file import parse_cassette
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.store.event_log import open_log

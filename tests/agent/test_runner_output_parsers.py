@@ -9,10 +9,16 @@ from collections.abc import Callable
 
 import pytest
 
+from hutch.agent.repository_testing.go_jest_and_cargo_parsers import (
+    MAX_BYTES,
+    READERS,
+    cargo,
+    go_events,
+    jest,
+)
 from hutch.agent.repository_testing.go_test_file_paths import with_go_directories
 from hutch.agent.repository_testing.junit import junit
-from hutch.agent.repository_testing.result_counter import MAX_CASES, MAX_FAILURES
-from hutch.agent.repository_testing.runner_output_parsers import MAX_BYTES, READERS, cargo, go_events, jest
+from hutch.agent.repository_testing.parsed_result_tally import MAX_CASES, MAX_FAILURES
 from hutch.agent.repository_testing.tap import tap
 from hutch.agent.repository_testing.test_results import Counts, Failure
 from hutch.agent.repository_testing.unknown_runner_output import summary

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.agent.repository_testing.python_test_selection import KnownCase
+from hutch.agent.repository_testing.named_python_test_selection import KnownCase
 from hutch.agent.repository_testing.test_results import Case, Counts
 from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.repository_testing.test_selection import MAX_SELECTED, Selection, select

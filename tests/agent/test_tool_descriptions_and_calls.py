@@ -15,7 +15,7 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.tool_descriptions_and_calls import MAX_CHARS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.flows.run_execution.agent_work_and_tests import begin
 from tests.agent.run_setups import SetupOptions, call, entries, open_setup, open_tool_env, replies
 from tests.deadline import DEADLINE_S

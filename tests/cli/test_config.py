@@ -17,12 +17,12 @@ from typer.testing import CliRunner, Result
 from hutch.app.agent_tools_on_user_directory import TOKEN as MCP_TOKEN
 from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
 from hutch.cli import exit_codes
-from hutch.cli.commands.config import app
+from hutch.cli.commands.config_and_secrets import app
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.ids import new_user_id
 from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.repo_url import parse_repo_url
-from hutch.gateway.auth.lazy_oidc_login import SECRET as OIDC_SECRET
+from hutch.gateway.auth.optional_oidc_login import SECRET as OIDC_SECRET
 from hutch.llm.model_name import PROVIDERS, key_name
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.schema import FIELDS

@@ -6,13 +6,13 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
+from hutch.cli.attached_conversation import EARLIER_LINES, Conversation
 from hutch.cli.render.transcript import Line
 from hutch.cli.run_wait_and_output import AwaitedRun
 from hutch.cli.screens.typed_line_parser import TypedInput
 from hutch.cli.server_address_and_token import Address
 from hutch.cli.session_client import ServedSessions
 from hutch.cli.session_event_stream import Update
-from hutch.cli.session_output_and_typed_input import EARLIER_LINES, Conversation
 
 SESSION: dict[str, Any] = {"id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", "state": "running", "head": None}
 

@@ -9,7 +9,7 @@ import pytest
 from hutch.cli import exit_codes
 from hutch.cli.new_session_starter_files import read_starter_files
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
-from hutch.domain.starter_files import MAX_FILES, StarterFile
+from hutch.domain.user_given_starter_files import MAX_FILES, StarterFile
 from tests.cli.attached_users import ServerHome, running_server
 from tests.cli.project_with_failing_test import FILES as BROKEN
 from tests.cli.project_with_failing_test import FIXES, Project

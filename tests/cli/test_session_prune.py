@@ -11,7 +11,7 @@ from hutch.app.retention_settings import retention_of
 from hutch.cli import exit_codes
 from hutch.flows.session_file_retention import DAY_MS
 from hutch.store.event_log import open_log
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from tests.cli.project_with_failing_test import Project
 
 MINUTE_MS = 60_000

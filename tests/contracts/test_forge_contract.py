@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from hutch.app.forges import forges_of
-from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
+from hutch.domain.proposed_change import Change
 from hutch.domain.review import Comment, Review
 from hutch.flows.delivery.snapshot_commit_and_proposal import Proposal, propose
 from hutch.forge.gh_command import Gh, RetryPolicy
 from hutch.forge.github_forge import GitHubForge
-from hutch.forge.github_repository import USER, GitHub
+from hutch.forge.github_repository_api import USER, GitHub
 from hutch.forge.interface import Commits, Forge, Merge, Objections, Statement
 from hutch.forge.local_forge import LocalRepository
 from hutch.forge.plain_git_forge import PlainGit

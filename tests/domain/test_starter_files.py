@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.starter_files import MAX_BYTES, MAX_FILES, StarterFile, check_starter_files
+from hutch.domain.user_given_starter_files import MAX_BYTES, MAX_FILES, StarterFile, check_starter_files
 
 EMPTY = StarterFile(b"")
 

@@ -10,7 +10,7 @@ from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.edit.atomic_apply import apply_patch, edit_file
 from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.edit.file_edits import Replace
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from tests.edit.edited_files import EditedFiles, edited_files
 
 

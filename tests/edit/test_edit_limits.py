@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.edit.atomic_apply import apply_patch, edit_file
-from hutch.edit.file_operations import FileChange, Operation
+from hutch.edit.file_operation_types import FileChange, Operation
 
 
 class OneFile:

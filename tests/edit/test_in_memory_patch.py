@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.edit.file_operations import Delete, FileChange, Move, Operation, Write
+from hutch.edit.file_operation_types import Delete, FileChange, Move, Operation, Write
 from hutch.edit.in_memory_patch import Draft, clean
 from hutch.edit.patch_operations import FileOperation, Hunk
 

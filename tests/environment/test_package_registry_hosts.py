@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.environment.package_registry_hosts import Registries, resolve_registries
-from hutch.settings.package_index_variables import index_variables
+from hutch.settings.host_package_index_variables import index_variables
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.app.forges import forges_of
-from hutch.domain.change import Change
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.proposed_change import Change
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.flows.delivery.snapshot_commit_and_proposal import Proposal, propose
 from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.host_git import Git

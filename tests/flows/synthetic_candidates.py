@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from hutch.flows.interviews.adaptive_policy import AdaptivePolicy
-from hutch.flows.interviews.level_proposals import LevelProposal, LevelProposals
+from hutch.flows.interviews.help_level_proposals import LevelProposal, LevelProposals
+from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy
 from hutch.flows.interviews.struggle_score import ObservedEdit, ObservedTests
 
 DURATION_S = 2700.0

@@ -9,8 +9,8 @@ import pytest
 
 from hutch.app.change_and_delivery_contexts import change_context
 from hutch.app.event_log import event_log
-from hutch.domain.change import Change
 from hutch.domain.events import ChangeProposed, Event, RanTests
+from hutch.domain.proposed_change import Change
 from hutch.flows.delivery.delivery_steps import Append, deliver
 from hutch.flows.pull_request_text import describe_tests
 from hutch.store.proposed_changes import Changes

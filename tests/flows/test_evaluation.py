@@ -10,10 +10,10 @@ import pytest
 from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
-from hutch.flows.evaluation.case import EvalCase
+from hutch.flows.evaluation.case_definition import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN_FILE, load_cases
 from hutch.flows.evaluation.grading import Grade, choose_runner, grade
-from hutch.flows.repository_summary_for_run_followers import describe_structure
+from hutch.flows.repository_structure_sentence import describe_structure
 from tests.agent.run_setups import ToolEnv, open_tool_env
 
 TEST = (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hutch.flows.interviews.adaptive_policy import AdaptivePolicy, read_policy
 from hutch.flows.interviews.help_offers import HelpOffers, MeasuredGrowth
+from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy, read_policy
 from hutch.flows.interviews.struggle_score import ObservedEdit, ObservedTests, ObservedWork
 
 PASSED = frozenset({"a"})

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.question import LEVELS
-from hutch.flows.interviews.adaptive_policy import DEFAULT_POLICY, AdaptivePolicy, read_policy
-from hutch.flows.interviews.level_proposals import LevelProposal, LevelProposals
+from hutch.domain.interview_question import LEVELS
+from hutch.flows.interviews.help_level_proposals import LevelProposal, LevelProposals
+from hutch.flows.interviews.struggle_and_help_thresholds import DEFAULT_POLICY, AdaptivePolicy, read_policy
 from hutch.flows.interviews.struggle_score import ObservedEdit, ObservedTests, ObservedWork
 from tests.flows import synthetic_candidates
 from tests.flows.synthetic_candidates import interview

@@ -2,7 +2,7 @@
 
 from hutch.domain.events import Entry, Event, FileChanged, MessageSent, RanTests, RunQueued
 from hutch.domain.ids import new_session_id
-from hutch.flows.interviews.prompt_marks import MEANINGS, Mark, MarkName, prompt_marks
+from hutch.flows.interviews.candidate_ai_use_marks import MEANINGS, Mark, MarkName, prompt_marks
 
 CANDIDATE, OTHER = "usr_candidate", "usr_other"
 SESSION = new_session_id()

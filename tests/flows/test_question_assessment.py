@@ -4,7 +4,7 @@ import pytest
 
 from hutch.domain.events import Entry, Event, FileChanged, MessageSent, ModelReplied, RanTests, ToolReturned
 from hutch.domain.ids import new_session_id
-from hutch.flows.interviews.question_assessment import AiUse, AssessedRun, Pause, assess_question
+from hutch.flows.interviews.question_assessment_facts import AiUse, AssessedRun, Pause, assess_question
 
 CANDIDATE, ASSESSOR = "usr_candidate", "usr_assessor"
 SESSION = new_session_id()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.flows.repository_summary_for_run_followers import sentence
+from hutch.flows.repository_structure_sentence import sentence
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from hutch.domain.events import RunStarted
 from hutch.domain.run_limits import RunLimits
-from hutch.flows.run_execution.run_start_options import RunOptions
+from hutch.flows.run_execution.stored_run_options import RunOptions
 
 
 def test_options_are_fields_of_the_event() -> None:

@@ -14,14 +14,14 @@ from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.environment.layers.layer_store import Layer, LayerStore
 from hutch.flows import redelivery, sessions
-from hutch.flows.prompt_to_pull_request import submit
+from hutch.flows.prompt_to_pull_request_submission import submit
 from hutch.flows.session_file_retention import DAY_MS, HOUR_MS
 from hutch.gateway.gateway_context import Server
 from hutch.sessions.requests import ReadFile
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from tests.sessions.session_server import call, cassette, owner, repository, serving, state, until
 

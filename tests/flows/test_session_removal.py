@@ -8,9 +8,9 @@ from hutch.app.workspaces import workspaces_of
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
-from hutch.flows import session_removal, sessions
+from hutch.flows import session_removal_keeping_log, sessions
 from hutch.store.session_inputs import add_input
-from hutch.store.session_removal import PendingRemovals
+from hutch.store.session_row_removal import PendingRemovals
 from hutch.store.sessions import Sessions
 from hutch.workspace.workspaces import session_workspace_id
 from tests.gateway.api_server import eventually
@@ -59,5 +59,5 @@ async def test_a_removal_that_fails_is_not_finished_later(tmp_path: Path) -> Non
         await server.host.close(session, reason="somebody looks into its files")
         async with workspaces_of(server.loaded).open(session_workspace_id(session)):
             with pytest.raises(Conflict, match="is open"):
-                await session_removal.remove(server.services, who, session)
+                await session_removal_keeping_log.remove(server.services, who, session)
         assert await PendingRemovals(server.rows).list() == []

@@ -11,7 +11,7 @@ from hutch.app.jails import jail_policy
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
 from hutch.flows.delivery.snapshot_commit_and_proposal import propose
 from hutch.forge.branch_push import MAX_NAMES
-from hutch.workspace.admission.repository_jail import open_repository_jail
+from hutch.workspace.admission.local_repository_git_jail import open_repository_jail
 from tests.flows.delivery_fixtures import ADA, FILES, MORE, PROPOSAL, Delivering, bare, branches, made, tip
 from tests.forge.repositories import git, make_repository, serving
 

@@ -11,7 +11,7 @@ import pytest
 from hutch.app.forges import forges_of
 from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.forge.forge_and_credential_selection import ForgeAccess
-from hutch.forge.github_repository import GitHub
+from hutch.forge.github_repository_api import GitHub
 from hutch.forge.github_token_selection import Tokens
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.pid_stamped_names import own_mark

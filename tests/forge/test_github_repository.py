@@ -13,7 +13,7 @@ import pytest
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.forge.gh_command import Gh, RetryPolicy
 from hutch.forge.github_api_types import LineComment, NewPullRequest, NewReview
-from hutch.forge.github_repository import GitHub
+from hutch.forge.github_repository_api import GitHub
 from hutch.forge.repo_url import parse_repo_url
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import commit, git, make_repository

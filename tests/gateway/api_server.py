@@ -25,7 +25,7 @@ from hutch.gateway.app import make_app
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.request_head_limits import Protocol
 from hutch.gateway.server_socket import listen
-from hutch.gateway.stream import uvicorn_protocols
+from hutch.gateway.stream import abortable_uvicorn_protocols
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.new_database import place_database
@@ -147,7 +147,7 @@ async def serving(
             uvicorn_server = _Uvicorn(
                 uvicorn.Config(
                     app,
-                    **{**uvicorn_protocols.options(), "http": Protocol},
+                    **{**abortable_uvicorn_protocols.options(), "http": Protocol},
                     lifespan="on",
                     log_config=None,
                     access_log=False,

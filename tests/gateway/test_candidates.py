@@ -16,7 +16,7 @@ from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.app import add_routes
 from hutch.gateway.mcp.tool_registry_and_session_tools import TOOLS
 from hutch.gateway.openapi import describe
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from tests.gateway.api_server import V1, Api, eventually, serving
 from tests.gateway.stream_clients import screen, socket
 from tests.gateway.test_mcp_mount import client, refused

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from hutch.flows.user_accounts import Actor
-from hutch.gateway.auth.cross_origin_audit import MAX_ADDRESSES, MAX_ROWS_PER_MINUTE, OTHERS, RefusalAudit
+from hutch.gateway.auth.cross_origin_refusal_audit import (
+    MAX_ADDRESSES,
+    MAX_ROWS_PER_MINUTE,
+    OTHERS,
+    RefusalAudit,
+)
 from hutch.gateway.auth.login_cookie_and_csrf_token import csrf_token
 from hutch.store.audit import AuditEntry
 from tests.gateway.api_server import eventually

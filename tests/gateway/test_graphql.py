@@ -9,8 +9,8 @@ import pytest
 from graphql import get_introspection_query
 from sqlalchemy import event
 
-from hutch.domain.change import Change
 from hutch.domain.ids import new_change_id, new_run_id
+from hutch.domain.proposed_change import Change
 from hutch.domain.session import QueuedRun
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.store.proposed_changes import changes

@@ -13,7 +13,7 @@ import pytest
 from hutch.flows.interviews.interview_watch import InterviewWatch
 from hutch.store.interview_record_bundle import verify_bundle
 from hutch.store.sessions import Sessions
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from tests.gateway.api_server import V1
 from tests.gateway.interview_rooms import Room, a_plan, a_room
 

@@ -32,7 +32,7 @@ from hutch.gateway.http_errors import (
     error_status,
 )
 from hutch.gateway.problem_json import handle_problems
-from hutch.gateway.trace_middleware import Traced
+from hutch.gateway.trace_id_middleware import Traced
 from hutch.store.event_log_interface import ErasedMeanwhile
 from tests.gateway.api_server import V1, Api
 

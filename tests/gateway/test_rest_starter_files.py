@@ -9,7 +9,7 @@ import pytest
 
 from hutch.app.retention_settings import retention_of
 from hutch.domain.ids import new_session_id
-from hutch.domain.starter_files import MAX_FILES, StarterFile
+from hutch.domain.user_given_starter_files import MAX_FILES, StarterFile
 from hutch.store.event_log import SqlLog
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home

@@ -9,7 +9,7 @@ import pytest
 from hutch.domain.ids import SessionId
 from hutch.flows.user_accounts import Accounts
 from hutch.jail.running_jail import Jailed
-from hutch.sessions.session_host import LocalHost
+from hutch.sessions.host_of_live_sessions import LocalHost
 from tests.gateway.api_server import V1, Api, cassette, eventually, serving
 
 pytestmark = pytest.mark.anyio

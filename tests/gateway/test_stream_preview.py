@@ -14,9 +14,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hutch.flows.user_accounts import LOCAL, Accounts
+from hutch.gateway.stream.abortable_uvicorn_protocols import TURN_BYTES
 from hutch.gateway.stream.preview_headers import request_headers, response_headers
 from hutch.gateway.stream.preview_tokens import PreviewTokens
-from hutch.gateway.stream.uvicorn_protocols import TURN_BYTES
 from tests.deadline import DEADLINE_S
 from tests.gateway.api_server import NO_TLS, V1, Api, eventually, serving
 from tests.gateway.jail_pages import PROGRAM

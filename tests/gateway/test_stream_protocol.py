@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.gateway.stream.uvicorn_protocols import TURN_BYTES
+from hutch.gateway.stream.abortable_uvicorn_protocols import TURN_BYTES
 from tests.deadline import DEADLINE_S
 from tests.gateway.api_server import V1, Api, serving
 from tests.gateway.stream_clients import screen

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from hutch.gateway.stream.uvicorn_protocols import options
+from hutch.gateway.stream.abortable_uvicorn_protocols import options
 from tests.deadline import DEADLINE_S
 from tests.gateway.headless_browser import certificate
 from tests.gateway.request_filter_server import serving

@@ -29,7 +29,7 @@ LATE = {
     ): "only an App needs signatures",
     **dict.fromkeys(
         (
-            ("hutch.cli.commands.session_prune", f"hutch.app.{name}")
+            ("hutch.cli.commands.session_file_prune", f"hutch.app.{name}")
             for name in ("event_log", "retention_settings")
         ),
         "the other commands of `hutch sessions` only ask a server",
@@ -90,11 +90,11 @@ LATE = {
         "help and completion need nothing of a run",
     ),
     (
-        "hutch.cli.directory_copy_consent",
+        "hutch.cli.directory_copy_option_or_prompt",
         "hutch.cli.directory_copy_prompt",
     ): "looking into a directory takes much code",
-    ("hutch.cli.dependency_setup_before_run", "hutch.cli.dependency_setup_confirmation"): "as above",
-    ("hutch.cli.dependency_setup_before_run", "hutch.cli.temporary_repository_workspace"): "as above",
+    ("hutch.cli.setup_question_before_run", "hutch.cli.dependency_setup_confirmation"): "as above",
+    ("hutch.cli.setup_question_before_run", "hutch.cli.temporary_repository_workspace"): "as above",
     ("hutch.cli.session_client", "hutch.cli.local_session_client"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (
@@ -127,9 +127,12 @@ LATE = {
         ),
         "the HTTP client is loaded only when a provider is asked",
     ),
-    ("hutch.gateway.auth.lazy_oidc_login", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
+    (
+        "hutch.gateway.auth.optional_oidc_login",
+        "hutch.gateway.auth.oidc",
+    ): "only who has a provider waits for it",
     ("hutch.llm.reply_cost", "genai_prices"): "half a second, for those who pay",
-    ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
+    ("hutch.llm.scripted_reply_file", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     (
         "hutch.settings.author_setting_without_pydantic",

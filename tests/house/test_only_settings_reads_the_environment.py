@@ -5,7 +5,7 @@ import ast
 READERS = {
     "hutch.settings.author_setting_without_pydantic",
     "hutch.settings.layered_loading",
-    "hutch.settings.package_index_variables",
+    "hutch.settings.host_package_index_variables",
     "hutch.settings.installation_paths",
 }
 NAMES = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}

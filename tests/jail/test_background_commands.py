@@ -10,7 +10,7 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail import open_shell
 from hutch.jail.interface import PIPE
 from hutch.jail.shell.background_commands import PRECEDING_BYTES
-from hutch.jail.shell.command_result import CommandYielded, Result, ShellEvent
+from hutch.jail.shell.command_results_and_events import CommandYielded, Result, ShellEvent
 from hutch.jail.shell.shell import Shell
 from tests.deadline import DEADLINE_S
 

@@ -29,9 +29,9 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.jail.egress import EgressAttempt, EgressLimits, environment, parse_allow_list, serve_egress
 from hutch.jail.egress.allow_list import Pattern, parse_pattern
+from hutch.jail.egress.back_pressure_streams import Side, open_side
 from hutch.jail.egress.blocked_addresses import is_own, parse_networks, refusal
 from hutch.jail.egress.connect_tunnel import run_tunnel
-from hutch.jail.egress.connection_streams import Side, open_side
 from hutch.jail.egress.host_check_and_connection import resolver
 from hutch.jail.egress.host_normalization import as_address, join_authority, parse_host
 from hutch.jail.egress.proxy_target import Target, forwarded_headers, parse_target

@@ -12,7 +12,7 @@ from hutch.jail import open_shell
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.leftover_job_detection import has_jobs
 from hutch.jail.shared_terminal import open_terminal
-from hutch.jail.shell.command_result import JobsDetached, JobsEnded, ShellEvent
+from hutch.jail.shell.command_results_and_events import JobsDetached, JobsEnded, ShellEvent
 from hutch.jail.shell.shell import Shell
 from tests.deadline import DEADLINE_S
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.jail_location import JailLocation, Namespaces, OpenLocation, to_location
 from hutch.jail.jail_startup import open_jail
+from hutch.jail.jail_working_directory import JailLocation, Namespaces, OpenLocation, to_location
 from hutch.jail.launch.idmapped_mount import mount, own_mount_namespace
 from hutch.jail.launch.jail_uid import Identity, claim_identity
 

@@ -11,8 +11,8 @@ import pytest
 from hutch.domain.errors import HutchError
 from hutch.jail.jail_processes import members
 from hutch.jail.jail_startup import Jailed, open_jail
+from hutch.jail.limits.command_and_warden_oom_scores import prefer_commands, score_increase
 from hutch.jail.limits.limit_enforcement import make_group
-from hutch.jail.limits.oom_scores import prefer_commands, score_increase
 from hutch.jail.policy import AGENT, MIB, Limits
 from tests.deadline import DEADLINE_S
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from hutch.jail.command_activity_by_cpu_clock import RunClock
 from hutch.jail.command_process import Command
 from hutch.jail.interface import PIPE
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.process_cpu_clocks import RunClock
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

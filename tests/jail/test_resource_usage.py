@@ -9,7 +9,7 @@ import pytest
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_processes import members, read
 from hutch.jail.jail_startup import Jailed, open_jail
-from hutch.jail.limits.resource_usage import usage
+from hutch.jail.limits.resource_usage_without_cgroup import usage
 from hutch.jail.policy import MIB, Limits, Policy
 
 pytestmark = pytest.mark.anyio

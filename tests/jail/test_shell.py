@@ -16,7 +16,7 @@ from hutch.jail import open_shell
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_processes import below
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
-from hutch.jail.shell.command_result import CommandEnded, CommandStarted, ShellEvent
+from hutch.jail.shell.command_results_and_events import CommandEnded, CommandStarted, ShellEvent
 from hutch.jail.shell.shell import Shell
 
 pytestmark = pytest.mark.anyio

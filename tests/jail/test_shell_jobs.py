@@ -10,7 +10,13 @@ import pytest
 from hutch.jail import open_shell
 from hutch.jail.interface import StreamName
 from hutch.jail.policy import Limits, Policy
-from hutch.jail.shell.command_result import CommandEnded, JobsDetached, JobsEnded, Result, ShellEvent
+from hutch.jail.shell.command_results_and_events import (
+    CommandEnded,
+    JobsDetached,
+    JobsEnded,
+    Result,
+    ShellEvent,
+)
 from hutch.jail.shell.shell import MAX_LEFT, Shell
 from tests.deadline import DEADLINE_S
 

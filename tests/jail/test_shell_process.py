@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.shell.command_result import ShellEvent
+from hutch.jail.shell.command_results_and_events import ShellEvent
 from hutch.jail.shell.process_directory_and_descriptors import ProcLinks, displayed_path
 from hutch.jail.shell.shells_and_jails_by_session import Shells
 

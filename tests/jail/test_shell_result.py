@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hutch.jail.shell.command_result import CommandEnd, Ended, SharedTimer
+from hutch.jail.shell.command_results_and_events import CommandEnd, Ended, SharedTimer
 
 pytestmark = pytest.mark.anyio
 

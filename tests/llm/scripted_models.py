@@ -1,10 +1,10 @@
 """Scripted models for tests, and helpers to ask them."""
 
-from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import Delta, FromUser, Message, Model, Request
 from hutch.llm.reply_builder import Reply
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import ScriptedModel
+from hutch.llm.scripted_reply_file import parse_cassette
 from tests.llm import provider_formats
 
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, max_wait_s=1.0, idle_timeout_s=0.05)

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.llm.cassette import (
+from hutch.llm.interface import Call, FromTool
+from hutch.llm.retry import RetryingModel
+from hutch.llm.scripted_reply_file import (
     Cassette,
     Fault,
     Reply,
@@ -17,8 +19,6 @@ from hutch.llm.cassette import (
     load_cassette,
     parse_cassette,
 )
-from hutch.llm.interface import Call, FromTool
-from hutch.llm.retry import RetryingModel
 from tests.llm.provider_formats import as_message
 from tests.llm.scripted_models import QUICK, reply, scripted
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.llm.fast_reply_pacing import FAST_CHUNKS, PAUSE_S, WAIT_S, Pacing
+from hutch.llm.batched_reply_reading import FAST_CHUNKS, PAUSE_S, WAIT_S, Pacing
 
 pytestmark = pytest.mark.anyio
 

@@ -19,8 +19,8 @@ from hutch.domain.inputs import Approve, Deny, Prompt
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
-from hutch.sessions import agent_terminals
-from hutch.sessions.agent_terminals import AgentTerminals
+from hutch.sessions import agent_use_of_user_terminals
+from hutch.sessions.agent_use_of_user_terminals import AgentTerminals
 from hutch.sessions.requests import OpenTerminal, ReadFile, TerminalProgram
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
@@ -54,7 +54,7 @@ class Stage:
     async def quiet_person(self) -> None:
         """Let the time pass that the terminal is the person's."""
         held = self.agent._terminals.get(self.terminal)
-        held.typing.person_at -= agent_terminals.PERSON_HOLD_S
+        held.typing.person_at -= agent_use_of_user_terminals.PERSON_HOLD_S
 
     async def events(self) -> list[Event]:
         await self.server.host.close(self.session_id, reason="the test is over")

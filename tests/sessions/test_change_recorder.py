@@ -16,7 +16,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
-from hutch.jail.process_cpu_clocks import RunClock
+from hutch.jail.command_activity_by_cpu_clock import RunClock
 from hutch.sessions import requests
 from hutch.sessions.interface import Viewer
 from hutch.snapshots.disk_walk import TICK_NS, Clock

@@ -14,7 +14,7 @@ from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs, add_run
 from hutch.store.session_inputs import add_input
 from hutch.store.sessions import Sessions, add_session
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from tests.sessions.test_run_worker import Held
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from hutch.sessions.lost_run_detection import LeaseWatch
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import RunCapacity, Runs, add_run
 from hutch.store.sessions import add_session
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 pytestmark = pytest.mark.anyio
 ROOM = RunCapacity(total=10, per_user=10)

@@ -22,7 +22,7 @@ from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.run_queue import RunCapacity, Runs, add_run
 from hutch.store.sessions import add_session
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

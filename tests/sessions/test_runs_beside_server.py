@@ -13,7 +13,7 @@ from hutch.domain.inputs import Cancel, End
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.flows import run_resumption, sessions
+from hutch.flows import sessions, user_requested_run_resumption
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
@@ -66,14 +66,16 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
     async with serving(home) as server:
         who = await owner(server, local.caller.user.name)
         head = (await sessions.show(server.services, who, made.id)).head.seq
-        run = await run_resumption.resume(server.services, who, ended.run_id, limits=RunLimits(turns=9))
+        run = await user_requested_run_resumption.resume(
+            server.services, who, ended.run_id, limits=RunLimits(turns=9)
+        )
         assert run.id == ended.run_id
         resumed = await until(server, made.id, "delivery.ended", after=head)
         assert [each.type for each in resumed if each.type.startswith("run.")] == ["run.resumed", "run.ended"]
         assert resumed[-1].outcome == "proposed"
         await state(server, who, made.id, "idle", "parked")
         with pytest.raises(BadRequest, match=r"has ended \(done\), and nothing is left to do"):
-            await run_resumption.resume(server.services, who, ended.run_id)
+            await user_requested_run_resumption.resume(server.services, who, ended.run_id)
 
 
 async def test_a_run_of_an_ended_session_cannot_be_resumed(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ async def test_a_run_of_an_ended_session_cannot_be_resumed(tmp_path: Path) -> No
         await sessions.give(server.services, who, made.id, End())
         await state(server, who, made.id, "ended")
         with pytest.raises(BadRequest, match=f"The session of the run {ended.run_id} has ended"):
-            await run_resumption.resume(server.services, who, ended.run_id)
+            await user_requested_run_resumption.resume(server.services, who, ended.run_id)
 
 
 async def test_a_command_fails_when_nothing_can_be_recorded(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hutch.sessions.terminal_screen import MAX_HISTORY_LINES, TerminalScreen
+from hutch.sessions.terminal_text_for_agent import MAX_HISTORY_LINES, TerminalScreen
 
 
 def shown(output: str | bytes, columns: int = 10, rows: int = 4) -> list[str]:

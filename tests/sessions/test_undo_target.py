@@ -6,9 +6,9 @@ from hutch.domain import events
 from hutch.domain.current_actor_and_event_author import AGENT
 from hutch.domain.events import Entry, Event, FileChanged
 from hutch.domain.ids import SessionId
-from hutch.sessions.changes_of_one_step import find_step
 from hutch.sessions.changes_to_undo import UndoTarget, find_last_run
 from hutch.sessions.state_before_last_run import effective_entries
+from hutch.sessions.step_changes_to_undo import find_step
 
 ADA, BOB = "usr_ada", "usr_bob"
 

@@ -8,7 +8,7 @@ from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
 from hutch.sessions.undo_planning import Reversal
 from hutch.sessions.undo_target_versions import Reversals, read_reversals
-from hutch.sessions.undo_versions_and_work_check import is_work
+from hutch.sessions.versions_compared_by_undo import is_work
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
 from hutch.snapshots.snapshot import Content, Snapshots

@@ -8,7 +8,7 @@ from pycrdt import Doc, Map, Text
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.sessions.collaborative_editing.shared_text import ROOT, SharedText
 from hutch.sessions.collaborative_editing.text_difference import find_replacements
-from hutch.sessions.collaborative_editing.update_parts import count_parts
+from hutch.sessions.collaborative_editing.yjs_update_validation import count_parts
 
 NAME = bytes([1, len(ROOT)]) + ROOT.encode()
 EDITS = st.lists(

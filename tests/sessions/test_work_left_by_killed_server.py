@@ -12,7 +12,7 @@ from hutch.domain import inputs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.store.idle_session_ending_and_cleanup import SessionExpiry
-from hutch.store.session_removal import remove_session
+from hutch.store.session_row_removal import remove_session
 from hutch.workspace.workspaces import session_of_workspace
 from tests.forked_command import PLAIN, run
 from tests.sessions.session_server import loaded, owner, serving, state

@@ -12,7 +12,7 @@ from hutch.domain.events import Event, FileChanged, QuestionAsked
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
 from hutch.sessions import requests

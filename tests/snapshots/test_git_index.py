@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.git_index import staged_entries
+from hutch.snapshots.staged_git_index_entries import staged_entries
 
 
 def git(place: Path, *words: str) -> str:

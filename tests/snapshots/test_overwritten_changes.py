@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.edit.file_operations import Announcement, FileChange, WrittenFile
+from hutch.edit.file_operation_types import Announcement, FileChange, WrittenFile
 from hutch.forge.host_git import Git
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import SnapshotLimits

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.path_version_reading_and_restoring import (
     EmptyDirectory,

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from hutch.snapshots.git_tree_layout import FILES, IGNORED, PRIVATE
-from hutch.snapshots.snapshot_section_choice import Context, EmptyBase
+from hutch.snapshots.tracked_or_ignored_sections import Context, EmptyBase
 
 FILE, LINK = stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.proposed_change import Change
 from hutch.store.event_log import SqlLog
 from hutch.store.proposed_changes import Changes
 

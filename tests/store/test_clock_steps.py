@@ -11,7 +11,7 @@ from hutch.store.login_attempts import LoginAttempts, Meter
 from hutch.store.one_time_links import Link, OneTimeLinks
 from hutch.store.users import Users
 from hutch.store.webhook_inbox import WebhookInbox
-from hutch.system.steady_clock import SteadyClock, wall_ms
+from hutch.system.clock_without_jumps import SteadyClock, wall_ms
 
 pytestmark = pytest.mark.anyio
 YEARS_MS = 5 * 365 * 24 * 3600 * 1000

@@ -14,8 +14,8 @@ import pytest
 from hutch.domain.errors import DataGone, Unavailable
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import new_session_id
-from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.open_database_loss_check import DatabaseFiles
 
 from .direct_sql import sql
 

@@ -18,7 +18,7 @@ from hutch.store.idempotency_keys import (
 )
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import add_session
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.hash_chain import link
-from hutch.store.receipt_reader import read_receipt
+from hutch.store.receipt_file_reader import read_receipt
 from hutch.store.record_format import FILES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_VALUES, README, statement_line
 from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signed_log_head_statements import Statement

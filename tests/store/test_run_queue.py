@@ -9,7 +9,7 @@ from hutch.domain.session import DeliveryResult, QueuedRun, Session
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import RunCapacity, Runs, add_run
 from hutch.store.sessions import Sessions, add_session
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 pytestmark = pytest.mark.anyio
 

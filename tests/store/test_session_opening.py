@@ -14,7 +14,7 @@ from hutch.store.session_inputs import Inputs
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.webhook_inbox import StartedByInput, StartedInSession, WebhookInbox
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 pytestmark = pytest.mark.anyio
 

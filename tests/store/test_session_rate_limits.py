@@ -8,7 +8,7 @@ from hutch.domain.session import QueuedRun
 from hutch.store.event_log import SqlLog
 from hutch.store.message_and_run_rate_limits import SessionRates
 from hutch.store.session_inputs import Inputs
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from tests.store.test_session_inputs import session
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.store.event_log import open_log
 from hutch.store.webhook_inbox import MAX_WAIT_MS, RETENTION_MS, WebhookInbox
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 pytestmark = pytest.mark.anyio
 

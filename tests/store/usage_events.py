@@ -19,7 +19,7 @@ from hutch.domain.events import (
 from hutch.store.event_log import SqlLog
 from hutch.store.projections import Projector
 from hutch.store.schema import usage
-from hutch.store.usage_counting import COUNTS, UsageChange, UsageState, fold_usage
+from hutch.store.usage_from_events import COUNTS, UsageChange, UsageState, fold_usage
 from hutch.store.usage_totals import UsageProjection
 
 Rows = dict[tuple[str, ...], tuple[int, ...]]

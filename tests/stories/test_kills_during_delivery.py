@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hutch.app.event_log import event_log
-from hutch.domain.change import Change
 from hutch.domain.ids import SessionId
+from hutch.domain.proposed_change import Change
 from hutch.store.proposed_changes import Changes
 from tests.deadline import DEADLINE_S
 from tests.forked_command import Forked

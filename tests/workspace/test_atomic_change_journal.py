@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError, Unavailable
-from hutch.edit.file_operations import Delete, Move, Write
+from hutch.edit.file_operation_types import Delete, Move, Write
 from hutch.workspace.files.atomic_change_journal import STAGING_PREFIX
 from hutch.workspace.files.files import Files
 from tests.workspace.file_change_helpers import (

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
-from hutch.edit.file_operations import Delete, FileChange, Move, Operation, Write
+from hutch.edit.file_operation_types import Delete, FileChange, Move, Operation, Write
 from hutch.workspace.files.change_planning import MAX_FILE_BYTES
 from hutch.workspace.files.files import Files
 from tests.hypothesis_examples import examples

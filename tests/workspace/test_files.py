@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
-from hutch.edit.file_operations import FileChange, Write
+from hutch.edit.file_operation_types import FileChange, Write
 from hutch.workspace.files.directory_listing import Entry
 from hutch.workspace.files.files import MAX_LISTED_CHANGES, Files, PathStatus
 from tests.ordinary import pytest_as

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.domain.ids import new_session_id
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 
 FILES = {"a/b": StarterFile(bytes(range(256)), executable=True), "näme": StarterFile(b"")}

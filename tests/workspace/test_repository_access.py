@@ -10,7 +10,7 @@ import pytest
 from hutch.app.allowed_local_repositories import own_directories
 from hutch.domain.errors import BadRequest, Denied, NotARepository
 from hutch.settings import find_paths
-from hutch.workspace.admission.repository_access import Repositories
+from hutch.workspace.admission.local_repository_access import Repositories
 from tests.forge.repositories import git
 from tests.forked_command import PLAIN, run
 from tests.sessions.session_server import repository
@@ -20,7 +20,7 @@ PROGRAM = """
 import ctypes, os, subprocess, sys
 from pathlib import Path
 from hutch.app.allowed_local_repositories import own_directories
-from hutch.workspace.admission.repository_access import Repositories
+from hutch.workspace.admission.local_repository_access import Repositories
 from hutch.domain.errors import Denied
 from hutch.settings import find_paths
 CLONE_NEWNS, CLONE_NEWUSER, MS_REC, MS_PRIVATE = 0x20000, 0x10000000, 0x4000, 0x40000

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.jail.jail_startup import open_jail
 from hutch.system.file_lock import try_lock
 from hutch.workspace.lifecycle.base_checkout import find_base

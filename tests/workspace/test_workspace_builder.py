@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail_startup import open_jail

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.jail.jail_startup import open_jail
 from hutch.workspace.lifecycle.base_checkout import tree_path
 from hutch.workspace.lifecycle.workspace_builder import prepare

@@ -15,7 +15,7 @@ const PlaybackPage = lazy(async () => ({ default: (await import("./pages/playbac
 const RecordPage = lazy(async () => ({ default: (await import("./pages/record_file")).RecordPage }));
 const ChangesPage = lazy(async () => ({ default: (await import("./pages/changes")).ChangesPage }));
 const ReviewPage = lazy(async () => ({ default: (await import("./pages/review/review_page")).ReviewPage }));
-const Start = lazy(async () => ({ default: (await import("./pages/first_visit")).Start }));
+const Start = lazy(async () => ({ default: (await import("./pages/first_session_form")).Start }));
 const SettingsPage = lazy(async () => ({ default: (await import("./pages/settings/settings_page")).SettingsPage }));
 
 export function App() {

@@ -2,7 +2,7 @@
 
 from hutch.domain import events
 from hutch.jail.egress import EgressAttempt
-from hutch.jail.shell.command_result import (
+from hutch.jail.shell.command_results_and_events import (
     CommandEnded,
     CommandStarted,
     CommandYielded,

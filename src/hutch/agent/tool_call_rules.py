@@ -20,8 +20,8 @@ from hutch.agent.shell_command_parser import Parsed, parse
 from hutch.agent.shell_words_and_ambiguities import Words
 from hutch.domain.errors import BadRequest
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.files_hidden_from_search import HiddenFiles
 from hutch.workspace.globs import glob_pattern
+from hutch.workspace.rule_based_search_filter import HiddenFiles
 
 # The tools of a group do the same: a rule that asks about one of them, or denies it, holds for all of them.
 FILE_TOOLS = frozenset({"write_file", "edit_file", "apply_patch"})

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 
 from hutch.agent.repetition_guard import LoopGuard
-from hutch.agent.repository_testing.files_changed_by_tests import ChangedFiles
+from hutch.agent.repository_testing.outdated_test_results import ChangedFiles
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tool_call_permission_decision import Approvals
 from hutch.agent.tools.interface import Arguments, Context, ImageResult, ToolResult

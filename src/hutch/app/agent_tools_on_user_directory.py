@@ -11,7 +11,7 @@ from hutch.app.test_suite_options import suite_options
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.directory_tools_for_external_callers import DirectoryTools
 from hutch.jail.egress.egress_report_and_limits import Report
-from hutch.jail.jail_location import JailLocation
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.settings import LoadedSettings

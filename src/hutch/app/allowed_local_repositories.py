@@ -6,7 +6,7 @@ from pathlib import Path
 from hutch.settings import LoadedSettings, Paths
 from hutch.workspace.admission.directory_checks import OwnDirectories
 from hutch.workspace.admission.in_place_directory_check import check_client_directory
-from hutch.workspace.admission.repository_access import Repositories, repository_root
+from hutch.workspace.admission.local_repository_access import Repositories, repository_root
 
 
 def own_directories(paths: Paths) -> OwnDirectories:

@@ -10,7 +10,7 @@ from hutch.app.workspaces import workspaces_of
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.delivery.delivery_steps import DeliveryContext
-from hutch.flows.delivery.scratch_snapshot_sandbox import ScratchSandboxes
+from hutch.flows.delivery.snapshot_test_sandbox import ScratchSandboxes
 from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog
 from hutch.store.table_access import Rows

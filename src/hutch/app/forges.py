@@ -12,7 +12,7 @@ from hutch.forge.github_token_selection import Tokens
 from hutch.jail.egress.blocked_addresses import refusal
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.settings import LoadedSettings, user_environment
-from hutch.workspace.admission.repository_jail import open_git
+from hutch.workspace.admission.local_repository_git_jail import open_git
 
 
 def forges_of(loaded: LoadedSettings) -> Forges:

@@ -11,11 +11,11 @@ from hutch.app.allowed_local_repositories import own_directories
 from hutch.environment.host_toolchains_in_jails import find_toolchains, toolchain_variables
 from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.egress_proxy_startup import Outside
-from hutch.jail.jail_location import JailLocation
 from hutch.jail.jail_startup import Jailed
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import Policy, build_policy
 from hutch.settings import Settings, find_paths
-from hutch.workspace.admission.checked_directory_jail import open_checked_jail
+from hutch.workspace.admission.jail_on_checked_directory import open_checked_jail
 
 # Every other setting of a jail is a limit.
 OTHER_SETTINGS = ("network", "private_networks", "allowed_commands", "variables", "toolchains")

@@ -13,10 +13,10 @@ from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.user_accounts import Accounts
 from hutch.flows.user_running_hutch import system_user
 from hutch.forge.allowed_repository_hosts import AllowedHosts
-from hutch.sessions.session_host import LocalHost
+from hutch.sessions.host_of_live_sessions import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log
-from hutch.store.runs_reserved_for_process import reservation_name
+from hutch.store.runs_reserved_for_cli_process import reservation_name
 from hutch.system.lazy_dataclass import dataclass
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from hutch.app.vault_secrets_and_redactor import secrets
 from hutch.flows.model_selection import Models
-from hutch.llm.key_source import find_key_sources
 from hutch.llm.model_factory import Access
 from hutch.llm.model_name import KEY_NAMES, openai_headers, provider_keys
+from hutch.llm.rejected_key_source import find_key_sources
 from hutch.llm.retry import RetryPolicy
 from hutch.settings import LoadedSettings, user_environment
 from hutch.store.user_model_keys import UserModelKeys

@@ -8,7 +8,7 @@ from hutch.environment.host_toolchains_in_jails import find_toolchains, toolchai
 from hutch.environment.plan_from_settings_or_detection import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments
 from hutch.settings import LoadedSettings
-from hutch.settings.package_index_variables import index_variables
+from hutch.settings.host_package_index_variables import index_variables
 
 
 def environments_of(loaded: LoadedSettings) -> Environments:

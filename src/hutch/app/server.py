@@ -18,7 +18,7 @@ from hutch.flows.code_execution.execution_results import execution_limits
 from hutch.flows.interviews.interview_services import open_interviews
 from hutch.flows.interviews.interview_watch import InterviewWatch
 from hutch.flows.legacy_approval_import import import_approvals
-from hutch.flows.session_removal import finish_removals
+from hutch.flows.session_removal_keeping_log import finish_removals
 from hutch.flows.user_erasure import finish_erasures
 from hutch.gateway.gateway_context import Server
 from hutch.settings import LoadedSettings

@@ -30,8 +30,8 @@ from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.reply_cost import parse_prices
 from hutch.sessions.host_dependencies_and_callbacks import HostCallbacks, HostDependencies, Prepared
+from hutch.sessions.host_of_live_sessions import Bounds, LocalHost
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.session_host import Bounds, LocalHost
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.sessions.warm_sandbox_pool import WarmPool
 from hutch.settings import LoadedSettings

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from hutch.cli.current_repository import find_current_repository
 from hutch.cli.local_only_notice import other_server
-from hutch.domain.change import Change
 from hutch.domain.errors import NotFound
+from hutch.domain.proposed_change import Change
 from hutch.store.proposed_changes import Changes
 from hutch.store.table_access import Rows
 

@@ -23,13 +23,13 @@ TABLE = """\
 Work
     run             | hutch.cli.commands.run:run_command | Turn a prompt into a tested change.
     resume SESSION  | hutch.cli.commands.run:resume_command | Continue a run that was stopped.
-    approvals       | hutch.cli.commands.approvals:app | List and withdraw permanent approvals.
-    changes         | hutch.cli.commands.changes:app | Review and merge changes of runs.
+    approvals       | hutch.cli.commands.permanent_approvals:app | List and withdraw permanent approvals.
+    changes         | hutch.cli.commands.proposed_changes:app | Review and merge changes of runs.
     review          | hutch.cli.commands.review:review_command | Have an agent review a change.
     eval            | hutch.cli.commands.eval:eval_command | Run a set of tasks and grade the results.
     test            | hutch.cli.commands.test:test_command | Run the tests of a repository in a jail.
     shell           | hutch.cli.commands.shell:shell_command | Run a shell or a command in a jail.
-    workspace       | hutch.cli.commands.workspace:app | Prepare, change and restore workspaces.
+    workspace       | hutch.cli.commands.workspaces_and_snapshots:app | Prepare and restore workspaces.
     environment     | hutch.cli.commands.environment:app | Install and list dependencies of repositories.
     questions       | hutch.cli.commands.questions:app | Write, check and share questions of interviews.
     interviews      | hutch.cli.commands.interviews:app | Plan, conduct and read interviews.
@@ -46,20 +46,20 @@ Sessions
     redo SESSION    | hutch.cli.commands.undo_and_redo:redo_command | Take back the last undo.
 Record
     export SESSION  | hutch.cli.commands.export:export_command | Write a session's log to a file.
-    verify RECORD   | hutch.cli.commands.verify:verify_command | Verify a record, offline.
-    receipt SESSION | hutch.cli.commands.receipt:receipt_command | Sign the current state of a log.
+    verify RECORD   | hutch.cli.commands.exported_record_verify:verify_command | Verify a record, offline.
+    receipt SESSION | hutch.cli.commands.signed_log_receipt:receipt_command | Sign the current state of a log.
     erase SESSION   | hutch.cli.commands.erasure:erase_command | Erase the content of events, keep the proof.
     prune           | hutch.cli.commands.erasure:prune_command | Erase sessions past retention.days.
 Server
     up              | hutch.cli.commands.up:up_command | Start the server.
     down            | hutch.cli.commands.down:down_command | Stop the server.
-    status          | hutch.cli.commands.status:status_command | Show the state of the server.
+    status          | hutch.cli.commands.server_status:status_command | Show the state of the server.
     logs            | hutch.cli.commands.logs:logs_command | Show the log of the server.
     login           | hutch.cli.commands.login_and_logout:login_command | Use a server on another machine.
     logout          | hutch.cli.commands.login_and_logout:logout_command | Forget that server.
 Set-up
     doctor          | hutch.cli.commands.doctor:doctor_command | Check that this machine can run Hutch.
-    config          | hutch.cli.commands.config:app | Show settings, manage secrets.
+    config          | hutch.cli.commands.config_and_secrets:app | Show settings, manage secrets.
     users           | hutch.cli.commands.users:app | Manage users.
     policy          | hutch.cli.commands.policy:app | Bind rules to roles, repositories and categories.
     tokens          | hutch.cli.commands.tokens:app | Create and revoke API tokens.

@@ -14,7 +14,7 @@ from hutch.cli.command_plugins import Plugin
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
 from hutch.cli.session_option_parsing import GENERATION, RUN_LIMITS
-from hutch.domain.accepted_secret_names import SECRETS
+from hutch.domain.known_secret_names import SECRETS
 from hutch.domain.session_jail_resource_limits import RANGES
 from hutch.environment.layers.layer_store import LayerStore
 from hutch.settings import find_paths, named_server

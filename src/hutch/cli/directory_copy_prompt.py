@@ -6,7 +6,7 @@ import typer
 
 from hutch import settings
 from hutch.app.allowed_local_repositories import repositories_of
-from hutch.workspace.admission.repository_access import describe_plain_directory
+from hutch.workspace.admission.local_repository_access import describe_plain_directory
 
 
 def confirm_copy(repository: str) -> bool:

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import partial
 from typing import Protocol
 
-from hutch.cli import ctrl_z, exit_codes
+from hutch.cli import ctrl_z_for_jailed_program, exit_codes
 from hutch.cli.async_stdio import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
 from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal
@@ -123,10 +123,10 @@ async def _type(
 ) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await keys.read():
-            before, key, after = data.partition(ctrl_z.KEY)
-            if key and request.argv and ctrl_z.is_ours(terminal.fd):
+            before, key, after = data.partition(ctrl_z_for_jailed_program.KEY)
+            if key and request.argv and ctrl_z_for_jailed_program.is_ours(terminal.fd):
                 await terminal.write(before)
-                await ctrl_z.suspend(terminal.signal, own)
+                await ctrl_z_for_jailed_program.suspend(terminal.signal, own)
                 data = after
             await terminal.write(data)
         reader.detach()  # input of a raw terminal ends only when the terminal is closed

@@ -20,7 +20,13 @@ from hutch.domain.inputs import parse_input
 from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.flows import recorded_change_content, redelivery, run_resumption, session_option_changes, sessions
+from hutch.flows import (
+    recorded_change_content,
+    redelivery,
+    session_option_changes,
+    sessions,
+    user_requested_run_resumption,
+)
 from hutch.flows.run_and_log_lookup import find_run_id
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
@@ -87,7 +93,7 @@ class LocalSessions:
         generation: Generation = NO_GENERATION,
         deliver: bool | None,
     ) -> dict[str, Any]:
-        resumed = await run_resumption.resume(
+        resumed = await user_requested_run_resumption.resume(
             self.local.services,
             self.local.caller,
             run_id,

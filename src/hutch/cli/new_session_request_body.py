@@ -7,7 +7,7 @@ from typing import Any
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.session import NewSession
-from hutch.domain.starter_files import StarterFiles
+from hutch.domain.user_given_starter_files import StarterFiles
 from hutch.system.terminal_text import visible
 
 SAME = (

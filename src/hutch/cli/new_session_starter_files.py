@@ -11,7 +11,13 @@ import typer
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.secret_file_names import has_secret_name
-from hutch.domain.starter_files import MAX_BYTES, MAX_FILES, StarterFile, StarterFiles, check_starter_files
+from hutch.domain.user_given_starter_files import (
+    MAX_BYTES,
+    MAX_FILES,
+    StarterFile,
+    StarterFiles,
+    check_starter_files,
+)
 from hutch.system.terminal_text import visible
 
 FileOption = Annotated[

@@ -33,7 +33,7 @@ from hutch.domain.no_model_messages import (
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS
+from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
 from hutch.system.terminal_text import one_line, visible
 
 STOP_TIMEOUT_S = 20.0

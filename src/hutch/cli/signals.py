@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
-from hutch.system.inherited_ignored_signals import is_handled
+from hutch.system.signals_that_stay_ignored import is_handled
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hutch.domain.code_case import MAX_STEPS, CodeCase, Expected, Step
+from hutch.domain.language_neutral_test_case import MAX_STEPS, CodeCase, Expected, Step
 
 MAX_NAME_CHARS = 200
 MAX_TEXT_CHARS = 1_000_000

@@ -14,7 +14,7 @@ from typing import NewType
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check_and_quoting import echo
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)

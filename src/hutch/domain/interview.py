@@ -5,7 +5,7 @@ from typing import Literal
 
 from hutch.domain.ids import SessionId
 from hutch.domain.interview_plan import InterviewPlan
-from hutch.domain.question import Level
+from hutch.domain.interview_question import Level
 from hutch.system.lazy_dataclass import dataclass
 
 Phase = Literal["planned", "running", "paused", "ended", "closed"]

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hutch.domain.base_event import Event
-from hutch.domain.question import Level
+from hutch.domain.interview_question import Level
 
 
 class InterviewPlanned(Event):

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hutch.domain.code_case import Language
-from hutch.domain.question import LEVELS, MAX_ID_CHARS, MAX_MINUTES, Level
+from hutch.domain.interview_question import LEVELS, MAX_ID_CHARS, MAX_MINUTES, Level
+from hutch.domain.language_neutral_test_case import Language
 
 MAX_QUESTIONS = 20
 Line = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]

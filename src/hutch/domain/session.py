@@ -7,7 +7,7 @@ from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.ids import RunId, SessionId
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session_jail_resource_limits import NO_RESOURCES, Resources
-from hutch.domain.starter_files import NO_FILES, StarterFiles
+from hutch.domain.user_given_starter_files import NO_FILES, StarterFiles
 from hutch.system.lazy_dataclass import dataclass
 
 SessionState = Literal["queued", "starting", "idle", "running", "waiting", "paused", "parked", "ended"]

@@ -11,7 +11,7 @@ from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.edit.edit_result import EditedFile, EditResult, file_result
 from hutch.edit.encoding_detection import decode
 from hutch.edit.file_edits import Edit, Replace, parse_edit, plan_edits, without_bom
-from hutch.edit.file_operations import Writable, Write
+from hutch.edit.file_operation_types import Writable, Write
 from hutch.edit.in_memory_patch import Draft
 from hutch.edit.patch_envelope import BEGIN, parse_envelope, strip_wrapper
 from hutch.edit.patch_operations import FileOperation

@@ -6,7 +6,7 @@ from typing import Literal
 from hutch.domain.errors import BadRequest
 from hutch.edit.change_excerpt_and_diff import change_window, clip, numbered_excerpt, unified_diff
 from hutch.edit.encoding_detection import decode
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.edit.span_mapping_across_edits import Span
 from hutch.edit.syntax_warning import syntax_warning
 from hutch.system.lazy_dataclass import dataclass

@@ -10,7 +10,7 @@ from hutch.edit.edit_result import EditedFile, EditResult, file_result
 from hutch.edit.encoded_file_text import Text
 from hutch.edit.encoding_detection import decode
 from hutch.edit.file_edits import refuse_placeholder
-from hutch.edit.file_operations import Delete, Move, Operation, Writable, Write
+from hutch.edit.file_operation_types import Delete, Move, Operation, Writable, Write
 from hutch.edit.hunk_application import plan_hunks
 from hutch.edit.patch_operations import FileOperation, Hunk
 from hutch.edit.span_mapping_across_edits import Replacement, Span, compose

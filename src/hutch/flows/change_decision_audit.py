@@ -1,7 +1,7 @@
 """The user who decides about a change: each decision is in the audit, with the objections it overrides."""
 
-from hutch.domain.change import Change
 from hutch.domain.errors import Denied
+from hutch.domain.proposed_change import Change
 from hutch.flows.user_accounts import LOCAL, Actor
 from hutch.store.audit import Audit
 from hutch.store.table_access import Rows

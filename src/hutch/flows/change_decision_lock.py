@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.domain.change import Change
 from hutch.domain.errors import Conflict
+from hutch.domain.proposed_change import Change
 from hutch.flows.change_flow_services import ChangeContext
 from hutch.forge.interface import ClosedOnForge
 from hutch.store.proposed_changes import Changes

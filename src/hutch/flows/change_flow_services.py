@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from hutch.domain.change import Change
+from hutch.domain.proposed_change import Change
 from hutch.domain.redaction import Redactor
 from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.interface import Forge

@@ -5,9 +5,9 @@ from collections.abc import Collection
 
 import structlog
 
-from hutch.domain.change import Change
 from hutch.domain.commit_text import one_line
 from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.proposed_change import Change
 from hutch.domain.review import AGENT
 from hutch.flows.change_decision_audit import Decider
 from hutch.flows.change_decision_lock import hold_open, recording_closure

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import field
 
-from hutch.domain.change import Change
 from hutch.domain.errors import EventsMissing
 from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
+from hutch.domain.proposed_change import Change
 from hutch.domain.review import AGENT, Comment, Review, Verdict
 from hutch.flows.run_and_log_lookup import read_log
 from hutch.sessions.state_before_last_run import effective_entries

@@ -30,7 +30,7 @@ from hutch.domain.redaction import Redactor
 from hutch.flows.policies.applicable_policies import NetworkLimit, Policies
 from hutch.flows.tool_calls_by_external_callers import Tools
 from hutch.jail.egress.egress_report_and_limits import Report
-from hutch.jail.jail_location import JailLocation
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shells_and_jails_by_session import Shells

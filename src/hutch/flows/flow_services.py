@@ -10,7 +10,7 @@ from hutch.domain.generation_options import Generation
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
 from hutch.flows.command_limits_and_sources import EffectiveLimit
-from hutch.flows.member_session_caps import MemberCaps
+from hutch.flows.member_resource_and_run_caps import MemberCaps
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.repository_dependencies import Environments
 from hutch.forge.allowed_repository_hosts import AllowedHosts
@@ -24,9 +24,9 @@ from hutch.store.secrets_from_sources_or_vault import InstallationSecrets
 from hutch.store.table_access import Rows
 from hutch.store.user_model_keys import UserModelKeys
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.admission.repository_access import FoundRepository
-from hutch.workspace.lifecycle.jailed_repository import JailedRepository
+from hutch.workspace.admission.local_repository_access import FoundRepository
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
+from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository
 from hutch.workspace.workspace import Workspace
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users who could see it

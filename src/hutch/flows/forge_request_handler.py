@@ -16,11 +16,11 @@ from functools import partial
 
 import structlog
 
-from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
 from hutch.domain.log_entry_audience import PUBLIC, filter_entry
+from hutch.domain.proposed_change import Change
 from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
@@ -28,9 +28,9 @@ from hutch.flows import sessions
 from hutch.flows.flow_services import Services
 from hutch.flows.forge_prompt_and_progress_comment import Progress, marker, prompt
 from hutch.flows.run_and_log_lookup import read_log
-from hutch.flows.run_log_reader import read_run_history
+from hutch.flows.run_history_reader import read_run_history
 from hutch.forge.github_api_types import Posted
-from hutch.forge.github_repository import GitHub
+from hutch.forge.github_repository_api import GitHub
 from hutch.forge.interface import SETTLE_DELAY_S
 from hutch.forge.posted_text_escaping import OWN_MARKER, escape_mentions
 from hutch.store.proposed_changes import Changes
@@ -39,8 +39,8 @@ from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, StartedInSession, WebhookInbox
 from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.clock_without_jumps import remaining_s, wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import remaining_s, wall_ms
 
 MAY = frozenset({"write", "maintain", "admin"})
 TRIES = 12

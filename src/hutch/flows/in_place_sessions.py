@@ -32,11 +32,11 @@ from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
-from hutch.store.runs_reserved_for_process import reservation_name
+from hutch.store.runs_reserved_for_cli_process import reservation_name
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.test_runs import StoredTests
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.lifecycle.in_place_workspace import place_number
 from hutch.workspace.workspace import Workspace

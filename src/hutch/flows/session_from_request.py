@@ -7,7 +7,7 @@ from hutch.domain.ids import new_session_id
 from hutch.domain.one_line_text_check_and_quoting import check_line
 from hutch.domain.session import NewSession, Session
 from hutch.domain.user import Caller
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 
 def make_session(new: NewSession, who: Caller, clean: Callable[[str], str], forked_from: str) -> Session:

@@ -17,7 +17,7 @@ from hutch.environment.layers.layer_paths_and_variables import merged_environmen
 from hutch.environment.layers.layer_store import LayerStore
 from hutch.flows.command_limits_and_sources import EffectiveLimit, LimitSources, capped_resources
 from hutch.flows.member_network_cap import parse_network_cap, session_network
-from hutch.flows.member_session_caps import MemberCaps, is_capped
+from hutch.flows.member_resource_and_run_caps import MemberCaps, is_capped
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.policy import Policy
 from hutch.sessions.jail_policy_change import adjust_jail

@@ -20,7 +20,7 @@ from hutch.domain.session import NewSession, Session
 from hutch.domain.session_jail_resource_limits import NO_RESOURCES
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.flows.member_session_caps import is_capped
+from hutch.flows.member_resource_and_run_caps import is_capped
 from hutch.flows.personas import find_persona
 from hutch.flows.session_validation import PERSONA_NAME, check_limits, is_script
 from hutch.flows.sessions import allowed

@@ -34,7 +34,7 @@ from hutch.domain.user import Caller, ShareScope
 from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.flows.flow_services import Services
 from hutch.flows.forked_conversation_copy import copy_conversation
-from hutch.flows.member_session_caps import is_capped
+from hutch.flows.member_resource_and_run_caps import is_capped
 from hutch.flows.preferences import with_preferences
 from hutch.flows.question_lookup import check_may_approve, find_extendable, find_question
 from hutch.flows.run_and_log_lookup import read_log

@@ -19,8 +19,8 @@ from hutch.store.shares import Shares
 from hutch.store.table_access import Rows
 from hutch.store.tokens import Token, Tokens
 from hutch.store.users import Users
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 LOGIN_LINK_S = 15 * 60
 MAX_INVITE_S = 90 * 24 * 3600

@@ -19,7 +19,7 @@ from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.user import Caller, User, scopes_of
 from hutch.flows.flow_services import Services
 from hutch.flows.session_option_changes import apply_caps
-from hutch.flows.session_removal import remove
+from hutch.flows.session_removal_keeping_log import remove
 from hutch.flows.user_accounts import Accounts, Actor
 from hutch.store.user_erasures import Mentions, UserErasure, UserErasures
 from hutch.system.lazy_dataclass import dataclass

@@ -1,8 +1,8 @@
 """Changes for callers: a caller that may see a session may see the changes it proposed."""
 
-from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
 from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.proposed_change import Change, ChangeState
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.session_permissions import Action

@@ -19,8 +19,8 @@ from hutch.flows.sessions import allowed, reader_of
 from hutch.store.event_log_interface import SearchResult
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

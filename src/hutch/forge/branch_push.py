@@ -7,9 +7,9 @@ from collections.abc import Mapping, Set
 from typing import Protocol
 
 from hutch.domain.errors import Conflict
-from hutch.forge import jailed_git
+from hutch.forge import local_repository_jailed_git
 from hutch.forge.interface import Commits, Draft, OnStep, Work
-from hutch.forge.jailed_git import RunGit
+from hutch.forge.local_repository_jailed_git import RunGit
 from hutch.forge.repo_url import RepoUrl
 from hutch.system.lazy_dataclass import dataclass
 
@@ -44,7 +44,7 @@ class LocalBranches:
 
     async def heads(self) -> dict[str, str]:
         words = ("for-each-ref", "--format=%(objectname)\t%(refname)", "refs/heads/")
-        return _parse_heads((await jailed_git.run(self.git, *words)).stdout)
+        return _parse_heads((await local_repository_jailed_git.run(self.git, *words)).stdout)
 
     async def update(self, commit: str, base: str, branch: str, old: str | None) -> bool:
         if old is not None:
@@ -54,18 +54,18 @@ class LocalBranches:
             git_dir=self.commits.git_dir,
             stdin=f"{commit}\n^{base}\n".encode(),
         )
-        await jailed_git.run(self.git, "index-pack", "--stdin", "--strict", stdin=pack)
+        await local_repository_jailed_git.run(self.git, "index-pack", "--stdin", "--strict", stdin=pack)
         words = ("update-ref", f"refs/heads/{branch}", commit, old or NULL_COMMIT)
-        made = await jailed_git.run_unchecked(self.git, *words)
+        made = await local_repository_jailed_git.run_unchecked(self.git, *words)
         if made.exit_code == 0:
             return True
         heads = await self.heads()  # git's message is mixed with the output of the repository's hooks
         if heads.get(branch) == old and not any(_exclude_each_other(branch, head) for head in heads):
-            raise jailed_git.to_error("update-ref", made)
+            raise local_repository_jailed_git.to_error("update-ref", made)
         return False
 
     async def _check_not_checked_out(self, branch: str) -> None:
-        listed = await jailed_git.run(self.git, "worktree", "list", "--porcelain")
+        listed = await local_repository_jailed_git.run(self.git, "worktree", "list", "--porcelain")
         for about in listed.stdout.decode(errors="replace").split("\n\n"):
             lines = about.split("\n")
             if f"branch refs/heads/{branch}" in lines and "bare" not in lines:

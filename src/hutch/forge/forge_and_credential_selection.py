@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
-from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.proposed_change import Change
 from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.forge.gh_command import Gh, RetryPolicy
 from hutch.forge.github_forge import GitHubForge
-from hutch.forge.github_repository import USER, GitHub
+from hutch.forge.github_repository_api import USER, GitHub
 from hutch.forge.github_token_selection import Tokens, token_name
 from hutch.forge.interface import Forge
-from hutch.forge.jailed_git import OpenGit
 from hutch.forge.local_forge import LocalRepository
+from hutch.forge.local_repository_jailed_git import OpenGit
 from hutch.forge.plain_git_forge import PlainGit
 from hutch.forge.repo_url import RepoUrl, from_path, parse_repo_url
 from hutch.system.lazy_dataclass import dataclass

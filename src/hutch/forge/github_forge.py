@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from hutch.domain.change import Change, ForgeName
 from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.git_patch import FilePatch, Patch, parse_patch
+from hutch.domain.proposed_change import Change, ForgeName
 from hutch.domain.review import AGENT, Comment, Remark, Review
 from hutch.forge.branch_push import RemoteBranches, push
 from hutch.forge.github_api_types import (
@@ -23,7 +23,7 @@ from hutch.forge.github_api_types import (
     ThreadKind,
     Verdict,
 )
-from hutch.forge.github_repository import GitHub
+from hutch.forge.github_repository_api import GitHub
 from hutch.forge.github_token_selection import own_token_name
 from hutch.forge.interface import (
     SETTLE_DELAY_S,
@@ -44,8 +44,8 @@ from hutch.forge.interface import (
 )
 from hutch.forge.posted_text_escaping import MAX_CHARS, OWN_MARKER, escape_html_comments, escape_mentions
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.system.clock_without_jumps import remaining_s, wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import remaining_s, wall_ms
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
 VERDICT_PHRASES = {"approved": "approves this", "changes_requested": "asks for changes"}

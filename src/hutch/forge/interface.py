@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal, Protocol
 
-from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.domain.errors import Conflict
 from hutch.domain.git_patch import Patch
+from hutch.domain.proposed_change import Change, ChangeState, ForgeName
 from hutch.domain.review import Comment, Remark, Review
 from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl

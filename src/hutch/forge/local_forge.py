@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.git_patch import parse_patch
 from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.proposed_change import Change, ForgeName
 from hutch.domain.review import Comment, Review
-from hutch.forge import jailed_git, local_merge
+from hutch.forge import local_merge, local_repository_jailed_git
 from hutch.forge.branch_push import LocalBranches, push
 from hutch.forge.interface import (
     ChangeStatus,
@@ -25,7 +25,7 @@ from hutch.forge.interface import (
     ignore_step,
     recorded_status,
 )
-from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, OpenGit, RunGit
+from hutch.forge.local_repository_jailed_git import MAX_OUTPUT_BYTES, OpenGit, RunGit
 from hutch.forge.repo_url import RepoUrl
 from hutch.system.lazy_dataclass import dataclass
 
@@ -68,7 +68,7 @@ class LocalRepository:
             *(change.base_commit, change.commit),
         )
         async with self._git() as git:
-            ran = await jailed_git.run(git, *words)
+            ran = await local_repository_jailed_git.run(git, *words)
         if ran.truncated:
             raise LimitReached(
                 f"The patch is larger than {MAX_OUTPUT_BYTES} bytes. View it in the repository: "
@@ -125,7 +125,7 @@ class LocalRepository:
         except UnicodeEncodeError:
             return None
         async with self._git() as git:
-            ran = await jailed_git.run_unchecked(git, "cat-file", "blob", name)
+            ran = await local_repository_jailed_git.run_unchecked(git, "cat-file", "blob", name)
         if ran.exit_code != 0:
             return None
         if ran.truncated:

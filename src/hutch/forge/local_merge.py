@@ -2,12 +2,12 @@
 
 from typing import Literal
 
-from hutch.domain.change import Change
 from hutch.domain.commit_text import commit_message, parse_author
 from hutch.domain.errors import BadRequest, Conflict, HutchError, MergeConflict, NotFound
-from hutch.forge import jailed_git
+from hutch.domain.proposed_change import Change
+from hutch.forge import local_repository_jailed_git as jailed_git
 from hutch.forge.interface import MergeResult, Strategy
-from hutch.forge.jailed_git import RunGit
+from hutch.forge.local_repository_jailed_git import RunGit
 
 MAX_PATHS = 20
 

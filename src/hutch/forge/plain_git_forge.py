@@ -1,7 +1,7 @@
 """A repository on another machine that Hutch can only push branches to."""
 
-from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest
+from hutch.domain.proposed_change import Change, ForgeName
 from hutch.domain.review import Comment, Review
 from hutch.forge.branch_push import RemoteBranches, push
 from hutch.forge.interface import (

@@ -12,8 +12,8 @@ from hutch.flows.user_accounts import Accounts
 from hutch.gateway import health, metrics, openapi, trace_collector_export, web_app
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.lazy_oidc_login import open_provider_login
-from hutch.gateway.auth.request_filter import RequestFilter
+from hutch.gateway.auth.host_origin_and_rate_filter import RequestFilter
+from hutch.gateway.auth.optional_oidc_login import open_provider_login
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.graphql.endpoint import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
@@ -35,7 +35,6 @@ from hutch.gateway.rest import (
     language_models,
     login_and_account,
     oidc,
-    open_session_options,
     permanent_approvals,
     personas,
     policies,
@@ -48,10 +47,11 @@ from hutch.gateway.rest import (
     reviews,
     runs,
     secrets,
+    session_option_changes,
     session_search,
     session_shares,
     sessions,
-    settings,
+    settings_with_origins,
     snapshots_and_diff,
     terminals,
     test_runs,
@@ -65,12 +65,12 @@ from hutch.gateway.stream.open_streams import Streams
 from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
 from hutch.gateway.stream.stream_quota import StreamQuota, StreamQuotaMiddleware
-from hutch.gateway.trace_middleware import Traced
+from hutch.gateway.trace_id_middleware import Traced
 
 REST = (
     prompt_to_pull_request,
     sessions,
-    open_session_options,
+    session_option_changes,
     session_search,
     repository_branches,
     inputs,
@@ -92,7 +92,7 @@ REST = (
     record_and_log_download,
     personas,
     language_models,
-    settings,
+    settings_with_origins,
     usage,
     policies,
     preferences_and_model_keys,

@@ -13,11 +13,11 @@ from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.model_list import UsableModels
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
-from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import EventLog
+from hutch.store.open_database_loss_check import DatabaseFiles
 from hutch.store.table_access import Rows
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(slots=True)

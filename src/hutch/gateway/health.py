@@ -28,7 +28,7 @@ from hutch.gateway.json_bodies_and_pages import Out, answer
 from hutch.gateway.problem_json import problem
 from hutch.gateway.rest.base_route import PREFIX, PROBLEMS, server_of
 from hutch.jail.machine_checks import attempt, jail
-from hutch.sessions.session_host import LocalHost
+from hutch.sessions.host_of_live_sessions import LocalHost
 from hutch.store.readiness_checks import check_schema, check_writable
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions

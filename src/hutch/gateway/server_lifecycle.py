@@ -31,13 +31,12 @@ from hutch.gateway.gateway_context import OpenServer, Server
 from hutch.gateway.health import check_data
 from hutch.gateway.request_head_limits import Protocol
 from hutch.gateway.server_socket import exposure, listen, url_of
-from hutch.gateway.stream import uvicorn_protocols
+from hutch.gateway.stream import abortable_uvicorn_protocols
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.limits.limit_enforcement import preferring_self
 from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.readiness_checks import check_writable
-from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS, is_handled
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.queued_standard_output import drain_output
 from hutch.system.running_server_announcement_and_discovery import (
@@ -46,6 +45,7 @@ from hutch.system.running_server_announcement_and_discovery import (
     local_token,
     withdraw,
 )
+from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS, is_handled
 
 MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 NOTICE_S = 1.0  # to tell all open streams
@@ -112,7 +112,7 @@ class _Service(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 self._app,
-                **{**uvicorn_protocols.options(), "http": Protocol},
+                **{**abortable_uvicorn_protocols.options(), "http": Protocol},
                 lifespan="on",
                 log_config=None,
                 access_log=False,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hutch.jail.jail_startup import open_jail
     from hutch.jail.policy import Limits, Policy, profile
     from hutch.jail.shared_terminal import Terminal, open_terminal
-    from hutch.jail.shell.command_result import Result
+    from hutch.jail.shell.command_results_and_events import Result
     from hutch.jail.shell.shell import Shell
     from hutch.jail.shell.shells_and_jails_by_session import Shells, open_shell
 

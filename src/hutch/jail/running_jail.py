@@ -25,10 +25,10 @@ from hutch.jail.launch.bubblewrap_launch import Launched
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.launch.teardown import Teardown
 from hutch.jail.launch.warden_control import Control
+from hutch.jail.limits.command_and_warden_oom_scores import prefer_commands
 from hutch.jail.limits.limit_enforcement import Mark, Meter
 from hutch.jail.limits.limit_hits_of_commands import Suspect, capped_timeout, hit_by_signal, size
 from hutch.jail.limits.limit_watcher import EndedCommands
-from hutch.jail.limits.oom_scores import prefer_commands
 from hutch.jail.machine_checks import jail_fix
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment

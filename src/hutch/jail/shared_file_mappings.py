@@ -10,7 +10,7 @@ import re
 import time
 
 from hutch.jail.jail_processes import members
-from hutch.jail.limits.memory_maps import read_mappings
+from hutch.jail.limits.shared_memory_mappings import read_mappings
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_CPU_S = 0.25

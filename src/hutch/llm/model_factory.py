@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.llm.http_get import http_get
 from hutch.llm.interface import Model
-from hutch.llm.key_source import KeySource
 from hutch.llm.model_name import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
+from hutch.llm.rejected_key_source import KeySource
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted import DEMO, ScriptedModel
 from hutch.system.lazy_dataclass import dataclass

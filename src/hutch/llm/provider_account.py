@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from hutch.llm.key_source import KeySource
+from hutch.llm.rejected_key_source import KeySource
 from hutch.system.lazy_dataclass import dataclass
 
 MIN_KEY = 8  # a shorter one is a placeholder

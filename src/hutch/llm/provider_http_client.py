@@ -11,7 +11,7 @@ import httpx2
 
 from hutch import __version__
 from hutch.domain.errors import Unavailable
-from hutch.llm.fast_reply_pacing import Pacing
+from hutch.llm.batched_reply_reading import Pacing
 from hutch.llm.json_fields import as_json
 from hutch.llm.provider_account import Account
 from hutch.llm.reply_limits import MAX_EVENT_BYTES, REPORTED

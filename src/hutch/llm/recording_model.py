@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hutch.domain.errors import Unavailable
-from hutch.llm.cassette import load_cassette
 from hutch.llm.interface import Delta, Finish, FromModel, Model, Request
 from hutch.llm.reply_builder import Reply, ReplyBuilder
+from hutch.llm.scripted_reply_file import load_cassette
 from hutch.system.atomic_file import replace_file
 
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound
-from hutch.llm.cassette import Cassette, Reply, When, load_cassette
 from hutch.llm.interface import (
     CallArguments,
     CallEnded,
@@ -27,6 +26,7 @@ from hutch.llm.interface import (
     Thinking,
     Usage,
 )
+from hutch.llm.scripted_reply_file import Cassette, Reply, When, load_cassette
 from hutch.llm.tool_call_and_usage_normalization import CallIds
 from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
 

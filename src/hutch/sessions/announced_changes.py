@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hutch.domain.current_actor_and_event_author import Actor
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 
 
 class AnnouncedChanges:

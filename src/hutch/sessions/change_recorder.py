@@ -23,7 +23,7 @@ from hutch.domain.errors import EventsMissing, HutchError, NotFound
 from hutch.domain.events import AnyEvent, Event, FileChanged, FilesChanged, SessionParked, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ChangeCause
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.sessions.announced_changes import AnnouncedChanges
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.snapshot_change_events import (

@@ -37,7 +37,7 @@ from hutch.sessions.input_withdrawal import WITHDRAWN, withdraw
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.undo_and_redo_input_processing import process_undo
 from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, OVER, abandon, report_abandoned
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 MAX_ATTEMPTS, ATTEMPT_INTERVAL_S = 50, 0.02  # to stop a run that is being claimed
 DROPPED = "The run was cancelled before the agent got this message. Send it again if it still applies."

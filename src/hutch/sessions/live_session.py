@@ -50,7 +50,7 @@ from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
 from hutch.store.run_queue import Runs
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.files.files import CheckPath
 from hutch.workspace.workspace import Workspace

@@ -18,16 +18,16 @@ from hutch.domain.current_actor_and_event_author import Actor, acting, current_a
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
 from hutch.domain.events import CommandSignalled, Event, ShellPrinted
 from hutch.domain.redaction import redacted_excerpt
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.jail.interface import StreamName
 from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.shell.background_commands import PRECEDING_BYTES, BackgroundCommand
-from hutch.jail.shell.command_result import Result
+from hutch.jail.shell.command_results_and_events import Result
 from hutch.sessions import requests
-from hutch.sessions.agent_terminals import AgentTerminals
+from hutch.sessions.agent_file_tools_for_users import use_tool
+from hutch.sessions.agent_use_of_user_terminals import AgentTerminals
 from hutch.sessions.command_and_terminal_recorder import OutputRecorder
-from hutch.sessions.file_tools_for_users import use_tool
 from hutch.sessions.listening_ports import listening
 from hutch.sessions.output_log_filter import Make
 from hutch.sessions.program_run_without_shell import ProgramRunner
@@ -39,8 +39,8 @@ from hutch.snapshots.git_storage import Snapshot
 from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
 from hutch.workspace.files.files import CheckPath, PathStatus
-from hutch.workspace.files_hidden_from_search import HiddenFiles, SearchCheck, hide_secrets
 from hutch.workspace.recorded_file_reading import read_recorded
+from hutch.workspace.rule_based_search_filter import HiddenFiles, SearchCheck, hide_secrets
 from hutch.workspace.secrets_across_lines_around_matches import hide_across_lines
 from hutch.workspace.snapshot_comparison import find_differences
 

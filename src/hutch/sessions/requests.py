@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from hutch.domain.inputs import Redo, Undo
 from hutch.edit.edit_result import EditResult
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Page

@@ -11,7 +11,7 @@ from typing import Any
 
 from hutch.domain.redaction import Redactor
 from hutch.edit.edit_result import EditedFile, EditResult
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.snapshots.comparison import Change
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.terminal_text import printable

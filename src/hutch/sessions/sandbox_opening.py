@@ -9,10 +9,10 @@ from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteO
 from hutch.agent.session_recorder import Recorder
 from hutch.jail.egress import Admit, EgressAttempt
 from hutch.jail.egress_proxy_startup import Outside
-from hutch.jail.jail_location import JailLocation
 from hutch.jail.jail_startup import Jailed
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import Policy
-from hutch.jail.shell.command_result import ShellEvent
+from hutch.jail.shell.command_results_and_events import ShellEvent
 from hutch.jail.shell.shells_and_jails_by_session import Shells
 from hutch.sessions.sandbox import Sandbox
 from hutch.system.lazy_dataclass import dataclass

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from hutch.domain.current_actor_and_event_author import Actor
 from hutch.domain.events import Event, FileChanged, FilesChanged
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.snapshots.git_tree_layout import FILES, Item, Leaf
 from hutch.system.lazy_dataclass import dataclass
 

@@ -8,7 +8,7 @@ from hutch.domain.errors import BadRequest
 from hutch.jail.interface import Size
 from hutch.jail.leftover_job_detection import JobWatch
 from hutch.jail.shared_terminal import Terminal, TerminalReader
-from hutch.sessions.agent_terminals import AgentTyping
+from hutch.sessions.agent_use_of_user_terminals import AgentTyping
 from hutch.sessions.requests import TerminalState
 from hutch.sessions.terminal_commands import TerminalCommands
 from hutch.sessions.terminal_input_recorder import TerminalInput

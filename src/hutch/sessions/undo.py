@@ -20,7 +20,7 @@ from hutch.sessions.undo_occupied_paths import check_places
 from hutch.sessions.undo_planning import Merged, Mode, PlannedFile, Reason, UndoPlan, plan_undo
 from hutch.sessions.undo_refusal import MAX_LISTED, MAX_NAMED, refuse_undo
 from hutch.sessions.undo_target_versions import Reversals, read_reversals
-from hutch.sessions.undo_versions_and_work_check import StagedFiles, Version, current_versions, is_work
+from hutch.sessions.versions_compared_by_undo import StagedFiles, Version, current_versions, is_work
 from hutch.snapshots.path_version_reading_and_restoring import (
     NewFile,
     PathVersion,

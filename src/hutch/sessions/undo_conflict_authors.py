@@ -11,7 +11,7 @@ from hutch.domain.events import Entry, FileChanged
 from hutch.sessions.changes_to_undo import UndoTarget
 from hutch.sessions.undo_planning import Reason
 from hutch.sessions.undo_target_versions import Reversals
-from hutch.sessions.undo_versions_and_work_check import Version, read_version
+from hutch.sessions.versions_compared_by_undo import Version, read_version
 from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
 from hutch.workspace.workspace import Workspace
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hutch.domain.events import Entry, FileChanged
 from hutch.sessions.undo_planning import Reversal
-from hutch.sessions.undo_versions_and_work_check import Version
+from hutch.sessions.versions_compared_by_undo import Version
 
 
 def moved_paths(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from hutch.sessions.undo_planning import UndoPlan
-from hutch.sessions.undo_versions_and_work_check import Version
+from hutch.sessions.versions_compared_by_undo import Version
 from hutch.snapshots.git_tree_layout import Branch, Leaf
 from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
 

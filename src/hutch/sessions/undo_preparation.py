@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry
 from hutch.domain.inputs import Redo, Undo
-from hutch.sessions.changes_of_one_step import find_step
 from hutch.sessions.changes_to_undo import UndoTarget, find_last_run, find_last_undo
+from hutch.sessions.step_changes_to_undo import find_step
 from hutch.sessions.undo import Clean, FileUndo
 from hutch.store.table_access import Rows
 from hutch.store.users import Users

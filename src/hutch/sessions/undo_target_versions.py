@@ -15,7 +15,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
 from hutch.sessions.undo_planning import Reversal
-from hutch.sessions.undo_versions_and_work_check import StagedFiles, Version, is_append_only, read_version
+from hutch.sessions.versions_compared_by_undo import StagedFiles, Version, is_append_only, read_version
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.git_tree_layout import EMPTY_BRANCH, FILES, Branch, Leaf
 from hutch.snapshots.path_version_reading_and_restoring import NotStored, SnapshotVersions, StoredFile

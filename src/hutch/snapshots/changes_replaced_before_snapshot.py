@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from hutch.edit.file_operations import Announcement, FileChange
+from hutch.edit.file_operation_types import Announcement, FileChange
 from hutch.snapshots.disk_entry_reader import EntryReader
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_tree_layout import (
@@ -25,7 +25,7 @@ from hutch.snapshots.git_tree_layout import (
 )
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_section_choice import Base, Context
+from hutch.snapshots.tracked_or_ignored_sections import Base, Context
 from hutch.system.lazy_dataclass import dataclass
 
 FindItem = Callable[[str], Item | None]

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Literal
 
 from hutch.domain.errors import NotFound
-from hutch.edit.file_operations import FileChange, WrittenFile
+from hutch.edit.file_operation_types import FileChange, WrittenFile
 from hutch.snapshots.comparison import Difference
 from hutch.snapshots.disk_entry_reader import KINDS
 from hutch.snapshots.git_tree_layout import (

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.edit.file_operations import Announcement
+from hutch.edit.file_operation_types import Announcement
 from hutch.snapshots.changes_replaced_before_snapshot import LostChanges
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.disk_entry_reader import EntryReader, SnapshotLimits
@@ -23,8 +23,8 @@ from hutch.snapshots.git_storage import CONFIG, DISPLAY_NAME, OnTaken, Snapshot,
 from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry, read_items, write_snapshot_tree
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.prebuilt_base_file_index import BaseIndex
-from hutch.snapshots.snapshot_section_choice import EmptyBase
 from hutch.snapshots.stat_cache import StatCache
+from hutch.snapshots.tracked_or_ignored_sections import EmptyBase
 from hutch.snapshots.workspace_scan import FindMapped, Scan, ScanResult
 from hutch.system.atomic_file import sync_directory
 from hutch.system.lazy_dataclass import dataclass

@@ -31,8 +31,8 @@ from hutch.snapshots.git_tree_layout import (
 )
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_section_choice import Base, Context
 from hutch.snapshots.stat_cache import Items, Listing, unpack_leaf
+from hutch.snapshots.tracked_or_ignored_sections import Base, Context
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_CACHED_TEXTS = 256

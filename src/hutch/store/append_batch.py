@@ -17,8 +17,8 @@ from hutch.store.log_size_limit_and_omissions import Omitted, check_capacity, is
 from hutch.store.log_write_transaction import LogState, Transaction
 from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload
 from hutch.store.unwritten_events import Gaps
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 INLINE_BYTES = 16 * 1024
 

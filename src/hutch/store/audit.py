@@ -4,8 +4,8 @@ from sqlalchemy import func, insert, select
 
 from hutch.store.schema import audit
 from hutch.store.table_access import Rows
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 MAX_TEXT_CHARS = 200
 

@@ -9,8 +9,8 @@ from hutch.domain.random_credentials_and_hashes import hash_of, new_secret
 from hutch.domain.user import User
 from hutch.store.schema import browser_sessions, users
 from hutch.store.table_access import Rows
+from hutch.system.clock_without_jumps import STEADY, SteadyClock, wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 IDLE_MS = 7 * 24 * 3600 * 1000
 ABSOLUTE_MS = 30 * 24 * 3600 * 1000

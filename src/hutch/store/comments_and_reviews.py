@@ -11,7 +11,7 @@ from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.review import AGENT, Comment, Review
 from hutch.store.schema import comments, reviews, runs, sessions
 from hutch.store.table_access import ExtraWrite, Rows
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 
 class Comments:

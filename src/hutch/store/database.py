@@ -18,7 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.store.compiled_statement_cache import COMPILED, DRIVER
-from hutch.store.database_file_loss_check import damage_mark
+from hutch.store.open_database_loss_check import damage_mark
 from hutch.store.schema import REVISIONS
 from hutch.store.wal_loss_check import find_missing_frames
 from hutch.system.file_lock import locked

@@ -25,7 +25,6 @@ from hutch.store.database import (
     open_database,
     translate_errors,
 )
-from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import Evidence, Head, Listener, SearchResult
 from hutch.store.event_text_copy_erasure import collect_texts, erase_copies
 from hutch.store.large_payload_files import Blobs
@@ -47,12 +46,13 @@ from hutch.store.log_search import search_log
 from hutch.store.log_size_limit_and_omissions import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_write_transaction import Transaction
 from hutch.store.log_writer import Writer
+from hutch.store.open_database_loss_check import DatabaseFiles
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector
 from hutch.store.schema import logs
 from hutch.store.signed_log_head_statements import Signer, Statement
 from hutch.store.signed_log_view import EvidenceView
-from hutch.store.usage_counting import UsageChange, UsageState
+from hutch.store.usage_from_events import UsageChange, UsageState
 from hutch.store.usage_totals import UsageProjection, erase_usage
 
 PAGE_EVENTS = 500

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from hutch.store.schema import answered_requests as table
 from hutch.store.table_access import Rows
+from hutch.system.clock_without_jumps import STEADY, wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import STEADY, wall_ms
 
 RETENTION_MS = 24 * 3600 * 1000
 IN_PROGRESS, NOT_STORED = 0, 1  # instead of a status

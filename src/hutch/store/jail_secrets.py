@@ -7,8 +7,8 @@ token of Hutch itself. A user has own ones; those of the installation are for it
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from hutch.domain.accepted_secret_names import jail_secret
 from hutch.domain.errors import NotFound
+from hutch.domain.known_secret_names import jail_secret
 from hutch.store.optional_vault import read_names, read_secrets
 from hutch.system.lazy_dataclass import dataclass
 

@@ -15,8 +15,8 @@ import orjson
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import CommandStarted, Event, EventsOmitted, UnknownEvent
 from hutch.domain.ids import SessionId
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 SETTING = "sessions.log_bytes"
 DEFAULT_LOG_BYTES = 256 * 1024 * 1024

@@ -24,12 +24,12 @@ from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.append_batch import Append, AppendBatch
 from hutch.store.database import DatabaseDamaged, translate_errors
-from hutch.store.database_file_loss_check import DatabaseFiles
 from hutch.store.event_log_interface import Head
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_head_signing import Notary
 from hutch.store.log_notifier import LogGrowth
 from hutch.store.log_write_transaction import Transaction
+from hutch.store.open_database_loss_check import DatabaseFiles
 from hutch.store.payload_erasure import delete_pending_blobs
 from hutch.store.unwritten_events import Gaps, is_storage_failure
 from hutch.system.lazy_dataclass import dataclass

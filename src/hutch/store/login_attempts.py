@@ -11,8 +11,8 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.store.schema import login_attempts
 from hutch.store.table_access import Rows
+from hutch.system.clock_without_jumps import STEADY, SteadyClock
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import STEADY, SteadyClock
 
 RETENTION_MS = 24 * 3600 * 1000
 

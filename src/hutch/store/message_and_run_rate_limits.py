@@ -8,8 +8,8 @@ from sqlalchemy import Connection, func, or_, select
 
 from hutch.domain.errors import TooManyRequests
 from hutch.store.schema import inputs, runs
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 MESSAGES = ("prompt", "message", "resume")  # the kinds of inputs that count

@@ -14,8 +14,8 @@ from hutch.store.schema import links
 from hutch.store.shares import set_share, split_scopes
 from hutch.store.table_access import Rows
 from hutch.store.users import add_user
+from hutch.system.clock_without_jumps import STEADY, SteadyClock, wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 RETENTION_MS = 30 * 24 * 3600 * 1000  # after they expire
 

@@ -9,7 +9,7 @@ from hutch.domain.errors import Conflict, LimitReached, NotFound
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.store.schema import policies
 from hutch.store.table_access import Rows
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 MAX_POLICIES = 200
 

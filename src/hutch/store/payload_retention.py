@@ -2,8 +2,8 @@
 
 from hutch.domain.ids import SessionId
 from hutch.store.event_log_interface import EventLog
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 DAY_MS = 24 * 3600 * 1000
 

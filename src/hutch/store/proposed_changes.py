@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, or_, select, update
 
-from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import SessionRewound
 from hutch.domain.ids import ambiguous_id, resolve_id
+from hutch.domain.proposed_change import Change, ChangeState
 from hutch.store.schema import changes, events, logs, sessions, users
 from hutch.store.shares import shared_with
 from hutch.store.table_access import Rows

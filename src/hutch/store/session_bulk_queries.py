@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Select, Table, func, or_, select
 
-from hutch.domain.change import Change
+from hutch.domain.proposed_change import Change
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import User
 from hutch.store.event_log_interface import Head

@@ -12,7 +12,7 @@ from hutch.store.run_queue import add_run
 from hutch.store.schema import inputs
 from hutch.store.sessions import find_session
 from hutch.store.table_access import ExtraWrite, Rows
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 
 def session_has_ended(session_id: str) -> Conflict:

@@ -17,7 +17,7 @@ from hutch.domain.session_jail_resource_limits import Resources
 from hutch.store.schema import runs, sessions
 from hutch.store.shares import shared_with
 from hutch.store.table_access import Rows
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 ENDED_STATES = ("ended",)
 JSON_COLUMNS = ("network", "variables", "secrets", "limits", "resources", "generation", "delivery")

@@ -11,8 +11,8 @@ from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.schema import shares
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

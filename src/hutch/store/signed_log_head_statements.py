@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hutch.domain.errors import Unavailable
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 Kind = Literal["checkpoint", "end", "receipt", "erasure"]
 CONTEXT = b"hutch.statement.v1\n"

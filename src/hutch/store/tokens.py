@@ -12,8 +12,8 @@ from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.schema import tokens, users
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

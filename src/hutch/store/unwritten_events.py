@@ -13,8 +13,8 @@ from dataclasses import field
 from hutch.domain.errors import LimitReached, Unavailable
 from hutch.domain.events import Event, EventsOmitted, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 BUFFERED_TYPES = frozenset(
     {

@@ -22,8 +22,8 @@ from hutch.store.schema import (
 )
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 Mentions = Literal["erase", "keep"]
 

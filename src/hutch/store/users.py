@@ -11,7 +11,7 @@ from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.user import Role, User, name_key, parse_name
 from hutch.store.schema import identities, users
 from hutch.store.table_access import Rows
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 _COLUMNS = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
 

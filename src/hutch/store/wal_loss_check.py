@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from hutch.store.database_file_loss_check import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WAL_MAGICS
+from hutch.store.open_database_loss_check import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WAL_MAGICS
+from hutch.system.clock_without_jumps import boot_ms, wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import boot_ms, wall_ms
 
 INDEX_VERSION = 3_007_000
 IN_USE_BYTE = 128  # of the index: locked as long as any process has the database open

@@ -13,8 +13,8 @@ from hutch.domain.session import SessionInput
 from hutch.store.schema import deliveries
 from hutch.store.session_opening import OpenedSession
 from hutch.store.table_access import Rows
+from hutch.system.clock_without_jumps import STEADY, SteadyClock, wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import STEADY, SteadyClock, wall_ms
 
 RETENTION_MS = 400 * 24 * 3600 * 1000
 MAX_WAIT_MS = 1800 * 1000  # before a retry

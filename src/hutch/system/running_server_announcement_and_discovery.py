@@ -14,9 +14,9 @@ from pathlib import Path
 
 import hutch
 from hutch.system.atomic_file import write_private
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.process_identity import start_stamp
-from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

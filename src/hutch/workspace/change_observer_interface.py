@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 
 
 class ChangeObserver(Protocol):

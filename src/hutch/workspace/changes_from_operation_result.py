@@ -1,7 +1,7 @@
 """The changes that a piece of work on files has made, from its result."""
 
 from hutch.edit.edit_result import EditResult
-from hutch.edit.file_operations import Announcement, FileChange
+from hutch.edit.file_operation_types import Announcement, FileChange
 from hutch.snapshots.ignore_rules import GITIGNORE
 from hutch.snapshots.path_version_reading_and_restoring import PutResult
 

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Sequence
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.edit.file_operations import Announcement, FileChange, WrittenFile
+from hutch.edit.file_operation_types import Announcement, FileChange, WrittenFile
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.git_object_reader import object_name
 from hutch.snapshots.git_tree_layout import Item, Leaf, OmittedEntry, stored_mode

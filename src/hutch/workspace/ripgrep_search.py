@@ -21,8 +21,8 @@ from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.launch.visible_system_files import this_system
 from hutch.system.chunked_work_on_large_collections import sort_in_chunks
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.files_hidden_from_search import HiddenFiles, IsHidden, hide_secrets
 from hutch.workspace.globs import glob_pattern
+from hutch.workspace.rule_based_search_filter import HiddenFiles, IsHidden, hide_secrets
 from hutch.workspace.search_match_redaction import (
     AROUND_LINES,
     MAX_LINE_COLUMNS,

@@ -16,10 +16,10 @@ import structlog
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.edit.atomic_apply import apply_patch, edit_file
 from hutch.edit.edit_result import EditResult
-from hutch.edit.file_operations import Announcement, FileChange, Move, Operation, Write
+from hutch.edit.file_operation_types import Announcement, FileChange, Move, Operation, Write
 from hutch.forge.host_git import Git
 from hutch.jail.interface import Jail
-from hutch.jail.jail_location import JailLocation
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import Policy
 from hutch.snapshots import comparison
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
@@ -35,11 +35,11 @@ from hutch.workspace.files.change_watcher import ChangeWatcher
 from hutch.workspace.files.directory_listing import Page
 from hutch.workspace.files.files import CheckPath, Files, PathStatus
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
-from hutch.workspace.files_hidden_from_search import IsHidden
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from hutch.workspace.link_resolution import resolve_links
 from hutch.workspace.replaced_versions import store_replaced
+from hutch.workspace.rule_based_search_filter import IsHidden
 from hutch.workspace.search_match_redaction import Mask
 from hutch.workspace.workspace_quota import Quota
 

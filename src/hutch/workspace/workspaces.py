@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
-from hutch.domain.starter_files import StarterFiles
+from hutch.domain.user_given_starter_files import StarterFiles
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.admission.repository_access import Repositories
+from hutch.workspace.admission.local_repository_access import Repositories
 from hutch.workspace.fork import fork
 from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place, open_recorded_place
-from hutch.workspace.lifecycle.jailed_repository import JailedRepository, open_jailed_repository
+from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository, open_jailed_repository
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import (
     remove_leftovers,
     remove_unused,

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from hutch.domain.code_case import CodeCase, Expected, Language, Step
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.language_neutral_test_case import CodeCase, Expected, Language, Step
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.flows.code_execution.code_executor import CodeExecutor
 
 CACHE = Path(sys.prefix) / "hutch-execution-cache"

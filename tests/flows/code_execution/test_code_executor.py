@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.code_case import LANGUAGES, CodeCase, Expected, Language
 from hutch.domain.errors import BadRequest, LimitReached
+from hutch.domain.language_neutral_test_case import LANGUAGES, CodeCase, Expected, Language
 from hutch.flows.code_execution.code_executor import MAX_OF_ONE_USER
 from hutch.flows.code_execution.execution_results import ExecutionLimits
 from tests.deadline import DEADLINE_S

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from hutch.domain.code_case import CodeCase, Expected
+from hutch.domain.language_neutral_test_case import CodeCase, Expected
 from hutch.flows.code_execution.execution_results import ExecutionLimits
 from tests.flows.code_execution.shared_executor import as_files, executor, python_case
 

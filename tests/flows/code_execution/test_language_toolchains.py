@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.code_case import LANGUAGES
 from hutch.domain.errors import Unavailable
+from hutch.domain.language_neutral_test_case import LANGUAGES
 from hutch.flows.code_execution.language_toolchains import (
     LanguageToolchains,
     MissingToolchain,

@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 import hutch
-from hutch.flows.questions.question_banks import bundled_bank
+from hutch.flows.questions.coding_question_banks import bundled_bank
 
 
 def test_the_wheel_has_the_questions_where_they_are_looked_for() -> None:

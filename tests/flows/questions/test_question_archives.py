@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached
+from hutch.flows.questions.coding_question_banks import load_question
 from hutch.flows.questions.question_archives import read_archive
-from hutch.flows.questions.question_banks import load_question
-from hutch.flows.questions.question_files import MAX_BYTES, MAX_FILES
+from hutch.flows.questions.question_folder_reader import MAX_BYTES, MAX_FILES
 from hutch.flows.questions.question_folders import export_question, import_question, new_question_files
 from tests.flows.questions.question_folders import FILES, write_question
 

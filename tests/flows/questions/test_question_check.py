@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.code_case import LANGUAGES
-from hutch.domain.question import Question
-from hutch.flows.questions.question_banks import bundled_bank, find_questions, load_question
+from hutch.domain.interview_question import Question
+from hutch.domain.language_neutral_test_case import LANGUAGES
+from hutch.flows.questions.coding_question_banks import bundled_bank, find_questions, load_question
 from hutch.flows.questions.question_check import Finding, check_question
 from hutch.flows.questions.question_folders import new_question_files, write_folder
 from hutch.flows.questions.question_runs import (

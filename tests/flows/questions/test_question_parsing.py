@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.code_case import CodeCase, Expected, spell
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
-from hutch.flows.questions.question_banks import find_question, find_questions, load_question
+from hutch.domain.language_neutral_test_case import CodeCase, Expected, spell
+from hutch.flows.questions.coding_question_banks import find_question, find_questions, load_question
 from tests.flows.questions.question_folders import TOML, write_question
 
 

@@ -1,8 +1,8 @@
 // Rows before those of the view, read when a reader scrolls to them and dropped when the reader is back at the end.
 import type { Fold } from "../fold/fold";
 import { foldOlder } from "../fold/partial_log";
-import { MAX_ROWS } from "../fold/rows";
-import type { AnyEntry, Row } from "../fold/view";
+import { MAX_ROWS } from "../fold/shared_fold_state";
+import type { AnyEntry, Row } from "../fold/view_types";
 import { get } from "./http_client";
 
 const PAGE_EVENTS = 1000;

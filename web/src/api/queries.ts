@@ -1,6 +1,6 @@
 // What pages ask the server for, each question with its name in the cache.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useIsListLive } from "./session_list";
+import { useIsListLive } from "./session_list_stream";
 import { callSummary } from "../number_and_time_format";
 import { type Change, type Schemas, type Session, get } from "./http_client";
 

@@ -1,6 +1,6 @@
 // Files that differ from the start, by whom, and in which row. A file that is as at the start has no mark.
-import type { FoldState } from "./rows";
-import type { AnyEntry, Event, FileMark } from "./view";
+import type { FoldState } from "./shared_fold_state";
+import type { AnyEntry, Event, FileMark } from "./view_types";
 
 export function foldFile(state: FoldState, entry: AnyEntry, event: Extract<Event, { type: "file.changed" }>): void {
   const { view } = state;

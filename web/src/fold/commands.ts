@@ -1,6 +1,6 @@
 // Commands and what they print, in the rows of their calls or in rows of their own.
-import type { FoldState } from "./rows";
-import { type AnyEntry, type Event, type Output, type UserCommand, emptyOutput } from "./view";
+import type { FoldState } from "./shared_fold_state";
+import { type AnyEntry, type Event, type Output, type UserCommand, emptyOutput } from "./view_types";
 
 const MAX_OUTPUT_CHARS = 64 * 1024;
 const MIN_PIECE_CHARS = 512;

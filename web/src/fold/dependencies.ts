@@ -1,7 +1,7 @@
 // Installed dependencies, and services that tests need. A service has one row, from its start until it is ready or failed.
 import { bytes, seconds } from "../number_and_time_format";
-import type { FoldState } from "./rows";
-import type { AnyEntry, Event } from "./view";
+import type { FoldState } from "./shared_fold_state";
+import type { AnyEntry, Event } from "./view_types";
 
 type DependencyEvent = Extract<Event, { type: `environment.${string}` | `service.${string}` }>;
 

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Fold, foldAll } from "./fold";
 import { foldEnd, foldOlder } from "./partial_log";
-import type { AnyEntry } from "./view";
+import type { AnyEntry } from "./view_types";
 
 const DIRECTORY = new URL("../../../tests/vectors/fold/", import.meta.url);
 type Vector = { about: string; frames: Parameters<typeof foldAll>[0]; view: unknown };

@@ -7,11 +7,11 @@ import { foldFile } from "./changed_files";
 import { foldCommand } from "./commands";
 import { foldDependencies } from "./dependencies";
 import { foldDelta, foldReply } from "./replies";
-import { FoldState, MAX_ROWS } from "./rows";
+import { FoldState, MAX_ROWS } from "./shared_fold_state";
 import { foldRun } from "./runs";
-import { foldSession } from "./session_events";
+import { foldSession } from "./options_undos_and_notes";
 import { foldTestLine, foldTests } from "./test_runs";
-import type { AnyEntry, Delta, Event, Row, View } from "./view";
+import type { AnyEntry, Delta, Event, Row, View } from "./view_types";
 
 export const FOLD_VERSION = 5;
 

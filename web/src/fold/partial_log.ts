@@ -1,6 +1,6 @@
 // A part of a long log: its end, shown before the rest is read, and older parts that a reader scrolls to.
 import { Fold } from "./fold";
-import type { AnyEntry, Row, View } from "./view";
+import type { AnyEntry, Row, View } from "./view_types";
 
 const STARTS = new Set(["model.replied", "message.sent", "run.started", "run.queued"]);
 

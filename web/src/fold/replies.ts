@@ -1,7 +1,7 @@
 // Replies of the model: parts as they are written, then the whole. The whole wins, whichever came first.
 import { newTool } from "./tool_calls";
-import type { FoldState } from "./rows";
-import type { AnyEntry, Delta, Event, Reply } from "./view";
+import type { FoldState } from "./shared_fold_state";
+import type { AnyEntry, Delta, Event, Reply } from "./view_types";
 
 export function foldDelta(state: FoldState, delta: Delta, atMs: number): void {
   const key = `${delta.run_id}:${delta.turn}`;

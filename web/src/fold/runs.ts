@@ -1,6 +1,6 @@
 // Runs: their prompts, their limits, and what a run that ends leaves open.
-import type { FoldState } from "./rows";
-import type { AnyEntry, Event, Prompt } from "./view";
+import type { FoldState } from "./shared_fold_state";
+import type { AnyEntry, Event, Prompt } from "./view_types";
 
 type RunEvent = Extract<Event, { type: `run.${string}` }>;
 

@@ -1,6 +1,6 @@
 // Test runs, in the rows of their calls or in rows of their own. The view has the newest.
-import type { FoldState } from "./rows";
-import type { AnyEntry, Delta, Event, Tests } from "./view";
+import type { FoldState } from "./shared_fold_state";
+import type { AnyEntry, Delta, Event, Tests } from "./view_types";
 
 type TestEvent = Extract<Event, { type: "tests.started" | "tests.run" }>;
 

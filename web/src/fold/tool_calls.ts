@@ -1,8 +1,8 @@
 // Tool calls, and what a person is asked about them.
-import type { FoldState } from "./rows";
-import { type AnyEntry, type Event, type Tool, emptyOutput } from "./view";
+import type { FoldState } from "./shared_fold_state";
+import { type AnyEntry, type Event, type Tool, emptyOutput } from "./view_types";
 
-type CallEvent = Extract<Event, { type: `tool.${string}` | `approval.${string}` | `question.${string}` }>;
+type CallEvent = Extract<Event, { type: `tool.${string}` | `approval.${string}` | "question.asked" | "question.answered" }>;
 type NewTool = Pick<Tool, "runId" | "callId" | "tool" | "arguments" | "status" | "seq" | "atMs">;
 
 export function newTool(state: FoldState, made: NewTool): Tool {

@@ -1,7 +1,7 @@
 // Folds a long log in a worker, so that the page stays smooth meanwhile.
 import { get } from "../api/http_client";
 import { Fold, type SavedFold } from "./fold";
-import type { AnyEntry } from "./view";
+import type { AnyEntry } from "./view_types";
 
 const PAGE_EVENTS = 1000;
 

@@ -3,7 +3,7 @@ import { Fragment, useDeferredValue, useEffect, useMemo, useRef, useState } from
 import { Link, useLocation, useSearchParams } from "wouter";
 import { type Schemas, type Session } from "../api/http_client";
 import { useChanges, useCosts, useSessions, useWaitsFor } from "../api/queries";
-import { useIsListLive } from "../api/session_list";
+import { useIsListLive } from "../api/session_list_stream";
 import { ago, dollars, modelName, repositoryName, titleOf } from "../number_and_time_format";
 import { Button, Field, Keys } from "../shared/form_controls";
 import { Icon } from "../shared/icons";

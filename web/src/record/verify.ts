@@ -4,7 +4,7 @@
 import { hashes, verify as isSigned } from "@noble/ed25519";
 import { sha256, sha512 } from "@noble/hashes/sha2.js";
 import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
-import type { AnyEntry } from "../fold/view";
+import type { AnyEntry } from "../fold/view_types";
 import { type Archive, openArchive } from "./record_zip";
 import { InvalidRecord, canonical, checkPayload, expectNames, parseLine } from "./canonical_json";
 

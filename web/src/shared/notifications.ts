@@ -3,7 +3,7 @@ import { useEffect, useSyncExternalStore } from "react";
 import { useLocation } from "wouter";
 import { type Session, get } from "../api/http_client";
 import { waitsFor } from "../api/queries";
-import { onSession } from "../api/session_list";
+import { onSession } from "../api/session_list_stream";
 import { titleOf } from "../number_and_time_format";
 import icon from "../icon.svg";
 import markedIcon from "../icon_marked.svg";

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import type { Schemas } from "../api/http_client";
-import { useSessionList } from "../api/session_list";
+import { useSessionList } from "../api/session_list_stream";
 import { strings } from "../strings";
 import { Icon, type IconName } from "./icons";
 import { useNeedsMe } from "./waiting_session_shortcut";

@@ -1,6 +1,6 @@
 // The truth about the server, at the top of every page. A session page tells more about its own connection itself.
 import { useLocation } from "wouter";
-import { retryNow, useServerConnection } from "../api/server_connection";
+import { retryNow, useServerConnection } from "../api/server_reachability_and_build";
 import { ago } from "../number_and_time_format";
 import { strings } from "../strings";
 import { useSeconds } from "./current_time";

@@ -10,7 +10,7 @@ from dataclasses import field
 from xml.parsers import expat
 
 from hutch.agent.repository_testing.failure_message import MAX_CHARS, failure, in_one_line
-from hutch.agent.repository_testing.result_counter import Tally, parsed_line, parsed_number
+from hutch.agent.repository_testing.parsed_result_tally import Tally, parsed_line, parsed_number
 from hutch.agent.repository_testing.test_results import Counts, Failure, UnreadableReport
 from hutch.domain.test_run_events import Outcome
 from hutch.system.lazy_dataclass import dataclass

@@ -9,7 +9,7 @@ from dataclasses import field
 from itertools import islice
 from typing import Any
 
-from hutch.agent.repository_testing.python_test_selection import KnownCase
+from hutch.agent.repository_testing.named_python_test_selection import KnownCase
 from hutch.agent.repository_testing.test_process_watcher import Stop
 from hutch.agent.repository_testing.test_results import NOT_THERE, Case, Counts, Report
 from hutch.agent.repository_testing.test_runner import Runner
@@ -25,8 +25,8 @@ from hutch.domain.recorded_test_runs import Comparison, RecordedCase, RecordedRu
 from hutch.domain.test_run_events import CaseResult, SuiteResult, TestsCause
 from hutch.store.table_access import Rows
 from hutch.store.test_runs import StoredTests
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 
 MAX_EVENT_CASES = 500  # in the log; the table has more

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from hutch.agent.repository_testing.bounded_line_split import lines_of
 from hutch.agent.repository_testing.failure_message import failure, own_path
-from hutch.agent.repository_testing.report_lines_with_count_limit import lines_of
-from hutch.agent.repository_testing.result_counter import Tally, parsed_number
+from hutch.agent.repository_testing.parsed_result_tally import Tally, parsed_number
 from hutch.agent.repository_testing.test_results import Counts, Failure
 
 TAP_LINE = re.compile(r"^([ ]{0,400})(not )?ok\b(?: +\d+)?(?: +-)? *(.*)$")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hutch.agent.long_output_files import save_output
+from hutch.agent.repository_testing.go_jest_and_cargo_parsers import MAX_BYTES, READERS
 from hutch.agent.repository_testing.junit import explain_unreadable
-from hutch.agent.repository_testing.runner_output_parsers import MAX_BYTES, READERS
 from hutch.agent.repository_testing.test_process_watcher import OnLine, ProcessWatch, Stop
 from hutch.agent.repository_testing.test_results import TAIL_CHARS, Case, Counts, Report, UnreadableReport
 from hutch.agent.repository_testing.test_runner import Runner

@@ -9,7 +9,11 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hutch.agent.repository_testing.python_test_selection import KnownCase, select_pytest, select_unittest
+from hutch.agent.repository_testing.named_python_test_selection import (
+    KnownCase,
+    select_pytest,
+    select_unittest,
+)
 from hutch.agent.repository_testing.test_results import name_in_file
 from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest

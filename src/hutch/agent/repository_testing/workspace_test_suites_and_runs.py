@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field, replace
 
 from hutch.agent.repository_testing.go_test_file_paths import with_go_directories
-from hutch.agent.repository_testing.result_counter import MAX_CASES
+from hutch.agent.repository_testing.parsed_result_tally import MAX_CASES
 from hutch.agent.repository_testing.runner_detection import NO_TESTS, detect_all
 from hutch.agent.repository_testing.services_for_tests import TestServices
 from hutch.agent.repository_testing.test_process_watcher import Stop

@@ -20,7 +20,7 @@ from hutch.jail.interface import LimitHit
 from hutch.jail.limits.limit_hits_of_commands import MEMBERS_TIMEOUT
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.policy import MAX_TIMEOUT_S, Limits
-from hutch.jail.shell.command_result import Result
+from hutch.jail.shell.command_results_and_events import Result
 from hutch.jail.shell.shell import Shell
 from hutch.jail.shell.shells_and_jails_by_session import Shells
 

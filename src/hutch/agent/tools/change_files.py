@@ -12,7 +12,7 @@ from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.edit.atomic_apply import read_operations
 from hutch.edit.edit_result import whole_file_warning
 from hutch.edit.encoding_detection import encode_like
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 
 
 class WriteFileArguments(Arguments):

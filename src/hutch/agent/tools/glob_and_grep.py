@@ -11,8 +11,8 @@ from pydantic import Field
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.model_written_paths import resolve_path
 from hutch.domain.errors import LimitReached
-from hutch.workspace.files_hidden_from_search import HiddenFiles, IsHidden
 from hutch.workspace.ripgrep_search import GrepOutput, GrepQuery, GrepResult
+from hutch.workspace.rule_based_search_filter import HiddenFiles, IsHidden
 from hutch.workspace.search_match_redaction import Line, redact_lines
 from hutch.workspace.secrets_across_lines_around_matches import hide_across_lines
 

@@ -21,7 +21,7 @@ from hutch.agent.repository_testing.workspace_test_suites_and_runs import (
 from hutch.domain.current_actor_and_event_author import acting
 from hutch.domain.image_header import ImageHeader
 from hutch.domain.redaction import Redactor
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.jail.interface import Jail, StreamName
 from hutch.jail.shell.shells_and_jails_by_session import Shells
 from hutch.system.lazy_dataclass import dataclass

@@ -9,7 +9,7 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.model_written_paths import resolve_path
 from hutch.snapshots.ignore_rules import IgnoreRules
 from hutch.workspace.files.directory_listing import Entry
-from hutch.workspace.files_hidden_from_search import IsHidden
+from hutch.workspace.rule_based_search_filter import IsHidden
 
 DEFAULT_DEPTH, MAX_DEPTH = 2, 8
 DEFAULT_ENTRIES, MAX_ENTRIES = 300, 2000

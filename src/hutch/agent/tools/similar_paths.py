@@ -7,7 +7,7 @@ import posixpath
 from hutch.agent.tools.interface import Arguments, Context
 from hutch.agent.tools.model_written_paths import inside
 from hutch.domain.errors import HutchError, NotFound
-from hutch.workspace.files_hidden_from_search import IsHidden
+from hutch.workspace.rule_based_search_filter import IsHidden
 from hutch.workspace.workspace import Workspace
 
 MAX_LISTED = 5000  # paths of the workspace that are compared

@@ -31,10 +31,10 @@ from hutch.app.vault_secrets_and_redactor import secrets
 from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
-from hutch.flows.doctor_checks.github import check_github
+from hutch.flows.doctor_checks.github_token import check_github
 from hutch.flows.doctor_checks.languages import check_languages
-from hutch.flows.doctor_checks.repository import check_repository
-from hutch.flows.doctor_checks.secrets_outside_vault import check_secrets
+from hutch.flows.doctor_checks.repository_delivery_and_tests import check_repository
+from hutch.flows.doctor_checks.secret_sources import check_secrets
 from hutch.flows.doctor_checks.toolchains import check_toolchains
 from hutch.jail.machine_checks import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import LoadedSettings, find_paths, load

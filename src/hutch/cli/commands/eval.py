@@ -24,14 +24,14 @@ from hutch.domain import events
 from hutch.domain.dollar_amount_formatting import dollars
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import Event
-from hutch.flows.evaluation.case import EvalCase
+from hutch.flows.evaluation.case_definition import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_cases
 from hutch.flows.evaluation.evaluator import EvalOptions, NoModel, Result, evaluate
 from hutch.flows.evaluation.evaluator import report as make_report
 from hutch.flows.personas import find_persona
 from hutch.forge.repo_url import parse_repo_url
 from hutch.system.atomic_file import replace_file
-from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS, is_handled
 from hutch.system.terminal_text import one_line
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten

@@ -25,7 +25,7 @@ from hutch.flows.json_lines_log_export import json_lines
 from hutch.store.event_log import SqlLog
 from hutch.store.record_export import export_record
 from hutch.store.terminal_export import export_terminal, find_terminal
-from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS
+from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
 
 Format = Literal["zip", "jsonl", "asciicast"]
 STDOUT = Path("-")

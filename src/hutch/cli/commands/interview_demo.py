@@ -26,9 +26,9 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
 from hutch.domain.interview import Interview
 from hutch.domain.interview_plan import InterviewPlan
-from hutch.domain.question import Question
-from hutch.domain.starter_files import StarterFiles
+from hutch.domain.interview_question import Question
 from hutch.domain.user import Caller, scopes_of
+from hutch.domain.user_given_starter_files import StarterFiles
 from hutch.flows.interviews import (
     interview_conduct,
     interview_planning,
@@ -40,7 +40,7 @@ from hutch.flows.interviews.interview_record import export_interview
 from hutch.flows.interviews.interview_report import make_report
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.report_page import report_page
-from hutch.flows.questions.question_banks import find_questions
+from hutch.flows.questions.coding_question_banks import find_questions
 from hutch.flows.sessions import give
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.sessions.requests import StartTests, WaitForTests, WriteFile

@@ -33,7 +33,7 @@ from hutch.store.event_log_interface import EventLog, Head
 from hutch.store.log_damage_check import NO_END
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 SEARCH_PAGE = 200
 SessionName = Annotated[

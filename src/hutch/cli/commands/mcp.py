@@ -23,7 +23,7 @@ from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.gateway.mcp.early_handshake import MAX_BYTES, Greeting, NextMessages, greet, instructions, refuse
 from hutch.jail.policy import WORKSPACE
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.inherited_ignored_signals import TERMINATION_SIGNALS
+from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
 
 if TYPE_CHECKING:
     from hutch.flows.tool_calls_by_external_callers import Tools

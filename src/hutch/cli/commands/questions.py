@@ -15,12 +15,12 @@ import typer
 from hutch import settings
 from hutch.app.code_execution import code_executor
 from hutch.cli import exit_codes
-from hutch.domain.code_case import LANGUAGE_NAMES, LANGUAGES, Language
 from hutch.domain.errors import BadRequest, Unavailable
-from hutch.domain.question import Question, is_slow_solution
+from hutch.domain.interview_question import Question, is_slow_solution
+from hutch.domain.language_neutral_test_case import LANGUAGE_NAMES, LANGUAGES, Language
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.code_execution.execution_results import execution_limits
-from hutch.flows.questions.question_banks import FoundQuestion, find_folder, find_questions
+from hutch.flows.questions.coding_question_banks import FoundQuestion, find_folder, find_questions
 from hutch.flows.questions.question_check import Finding, check_question
 from hutch.flows.questions.question_folders import (
     export_question,

@@ -7,11 +7,11 @@ from typing import Annotated, cast
 import typer
 
 from hutch import settings
-from hutch.cli.dependency_setup_before_run import ask_for_setup
-from hutch.cli.directory_copy_consent import may_copy
+from hutch.cli.directory_copy_option_or_prompt import may_copy
 from hutch.cli.new_session_request_body import expand_home
 from hutch.cli.new_session_starter_files import FileOption, FilesOption, read_starter_files
 from hutch.cli.session_option_parsing import parse_generation, parse_resources, parse_variables
+from hutch.cli.setup_question_before_run import ask_for_setup
 from hutch.cli.terminal_check import can_prompt
 from hutch.domain import generation_options as domain
 from hutch.domain.errors import BadRequest

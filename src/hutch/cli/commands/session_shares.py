@@ -9,7 +9,7 @@ from hutch.cli.api_client import Client, path_of
 from hutch.cli.server_requests import Json, SessionName, ask, find_session, short
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.user import SHARE_SCOPES
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.terminal_text import visible
 
 ROLES = {  # what each role may do

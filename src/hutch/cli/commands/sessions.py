@@ -28,10 +28,10 @@ from hutch.cli.commands.run import (
     Timeout,
     generation_of,
 )
-from hutch.cli.commands.session_prune import prune_command
+from hutch.cli.commands.session_file_prune import prune_command
 from hutch.cli.commands.session_set import set_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
-from hutch.cli.directory_copy_consent import may_copy
+from hutch.cli.directory_copy_option_or_prompt import may_copy
 from hutch.cli.local_session_lookup import is_new, stored_sessions
 from hutch.cli.new_session_request_body import expand_home, request_body
 from hutch.cli.new_session_starter_files import FileOption, FilesOption, read_starter_files

@@ -10,7 +10,7 @@ import typer
 
 from hutch.app import jails
 from hutch.app.workspaces import settings_for
-from hutch.cli.commands.workspace_options import (
+from hutch.cli.commands.workspace_command_helpers import (
     Id,
     Json,
     app,

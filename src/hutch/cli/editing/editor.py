@@ -12,7 +12,7 @@ from types import FrameType
 from hutch import settings
 from hutch.cli.api_client import Client
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.system.inherited_ignored_signals import is_handled
+from hutch.system.signals_that_stay_ignored import is_handled
 from hutch.system.terminal_text import visible
 
 USUAL = ("sensible-editor", "editor", "nano", "vi")

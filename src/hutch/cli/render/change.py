@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import typer
 
 from hutch.cli.render.binary_patch_summary import without_binary_content
-from hutch.domain.change import Change
+from hutch.domain.proposed_change import Change
 from hutch.domain.review import Comment, Review
 from hutch.flows.change_review_state import ChangeReport
 from hutch.system.terminal_text import visible

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from hutch.cli.attached_conversation import Conversation, Until
 from hutch.cli.render.streamed_lines import patch_lines
 from hutch.cli.render.transcript import Line, Rendered
 from hutch.cli.screens.line_editor import Action, Leave, Submit, Suspend
@@ -13,7 +14,6 @@ from hutch.cli.screens.scrolling_output_and_prompt import PromptScreen
 from hutch.cli.screens.typed_line_parser import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
-from hutch.cli.session_output_and_typed_input import Conversation, Until
 from hutch.cli.signals import on_signals
 from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import one_line

@@ -13,6 +13,7 @@ from textual.timer import Timer
 from textual.widgets import DataTable, Footer, Input, Static
 
 from hutch.cli.api_client import Client
+from hutch.cli.attached_conversation import Conversation
 from hutch.cli.new_session_request_body import repository_address
 from hutch.cli.render.session_rows import COLOURS, row
 from hutch.cli.render.transcript import Line
@@ -22,7 +23,6 @@ from hutch.cli.screens.session_screen import SessionScreen
 from hutch.cli.screens.transcript_panel import TranscriptView
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions
-from hutch.cli.session_output_and_typed_input import Conversation
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.system.terminal_text import one_line
 

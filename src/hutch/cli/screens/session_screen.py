@@ -9,6 +9,7 @@ from textual.containers import Horizontal
 from textual.widgets import Footer, Input, Static
 
 from hutch.cli.api_client import Client
+from hutch.cli.attached_conversation import Conversation
 from hutch.cli.render.transcript import Line, Rendered
 from hutch.cli.screens.dialogs import PatchScreen
 from hutch.cli.screens.session_menu import MenuScreen
@@ -16,7 +17,6 @@ from hutch.cli.screens.transcript_panel import TranscriptView
 from hutch.cli.screens.typed_line_parser import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions
-from hutch.cli.session_output_and_typed_input import Conversation
 from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import one_line
 

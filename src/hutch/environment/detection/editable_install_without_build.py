@@ -10,7 +10,7 @@ import shlex
 from typing import Any
 
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, within
-from hutch.environment.detection.install_method import place
+from hutch.environment.detection.detected_install_steps import place
 from hutch.environment.detection.manifest_parsing import table_of
 
 NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,98}[A-Za-z0-9])?", re.ASCII)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, folder_of, join, within
-from hutch.environment.detection.install_method import CACHE, Finding, in_folder, place, unique
+from hutch.environment.detection.detected_install_steps import CACHE, Finding, in_folder, place, unique
 from hutch.environment.detection.manifest_parsing import hosts_of
 
 GO_VARIABLES = {

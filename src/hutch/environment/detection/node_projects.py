@@ -11,7 +11,7 @@ from typing import Any
 
 from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, folder_of, join, within
-from hutch.environment.detection.install_method import (
+from hutch.environment.detection.detected_install_steps import (
     CACHE,
     TOOLS_PATH,
     Finding,

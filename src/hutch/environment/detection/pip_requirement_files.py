@@ -7,8 +7,8 @@ from typing import Any
 
 from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, folder_of, join, within
+from hutch.environment.detection.detected_install_steps import CACHE, Finding, in_folder, unique
 from hutch.environment.detection.editable_install_without_build import link_command
-from hutch.environment.detection.install_method import CACHE, Finding, in_folder, unique
 from hutch.environment.detection.manifest_parsing import hosts_of
 
 INCLUDED = re.compile(r"^[ \t]*(-r|--requirement|-c|--constraint)[ =]?[ \t]*(\S+)", re.M)

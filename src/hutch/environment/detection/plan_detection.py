@@ -11,13 +11,13 @@ from pathlib import Path
 
 from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.environment.detection import (
-    existing_setup_files,
     go_rust_java_ruby_projects,
     node_projects,
     python_projects,
+    setup_files_of_other_tools,
 )
 from hutch.environment.detection.bounded_repository_reader import MAX_ENTRIES, RepositoryFiles
-from hutch.environment.detection.install_method import MAX_INPUTS, MAX_PROJECTS, Finding, unique
+from hutch.environment.detection.detected_install_steps import MAX_INPUTS, MAX_PROJECTS, Finding, unique
 from hutch.environment.detection.requested_tool_versions import requested_tools
 
 MAX_NOTES = 100
@@ -37,7 +37,7 @@ def detect(root: Path) -> EnvironmentPlan:
         found = list(islice(_projects(files), MAX_PROJECTS + 1))
         left_out, found = found[MAX_PROJECTS:], found[:MAX_PROJECTS]
         managers = unique(step.manager for each in found for step in each.steps if step.manager)
-        found += existing_setup_files.find(files, managers)
+        found += setup_files_of_other_tools.find(files, managers)
         notes = [note for each in found for note in each.notes]
         tools = requested_tools(files)
         if left_out:

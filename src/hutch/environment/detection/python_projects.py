@@ -11,8 +11,7 @@ from typing import Any
 
 from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.detection.bounded_repository_reader import RepositoryFiles, folder_of, join, within
-from hutch.environment.detection.editable_install_without_build import link_command
-from hutch.environment.detection.install_method import (
+from hutch.environment.detection.detected_install_steps import (
     CACHE,
     TOOLS_PATH,
     Finding,
@@ -21,6 +20,7 @@ from hutch.environment.detection.install_method import (
     python_tool,
     unique,
 )
+from hutch.environment.detection.editable_install_without_build import link_command
 from hutch.environment.detection.manifest_parsing import hosts_of, list_of, parse_toml, table_of, texts_of
 from hutch.environment.detection.pip_requirement_files import requirements_finding, split_requirements
 

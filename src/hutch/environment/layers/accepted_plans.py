@@ -7,8 +7,8 @@ from pathlib import Path
 from hutch.domain.dependency_plan import EnvironmentPlan
 from hutch.environment.layers.layer_key import plan_digest
 from hutch.system.atomic_file import write_private
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)

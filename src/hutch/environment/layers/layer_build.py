@@ -29,8 +29,8 @@ from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.interface import Finished
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import MAX_TIMEOUT_S, PATH, WORKSPACE, Policy
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
 

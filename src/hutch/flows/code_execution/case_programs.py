@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from hutch.domain.code_case import CodeCase, Language, spell
 from hutch.domain.errors import BadRequest
-from hutch.domain.starter_files import StarterFile, StarterFiles
+from hutch.domain.language_neutral_test_case import CodeCase, Language, spell
+from hutch.domain.user_given_starter_files import StarterFile, StarterFiles
 from hutch.flows.code_execution.language_toolchains import LanguageToolchain
 from hutch.system.lazy_dataclass import dataclass
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hutch.domain.code_case import CodeCase, Language
 from hutch.domain.errors import HutchError
+from hutch.domain.language_neutral_test_case import CodeCase, Language
 from hutch.flows.code_execution.case_comparison import find_difference, find_output_difference
 from hutch.flows.code_execution.case_programs import CaseProgram
 from hutch.flows.code_execution.execution_results import CaseResult, Execution, ExecutionLimits, Status
 from hutch.flows.code_execution.jail_policies import build_policy, case_policy
 from hutch.jail.interface import Finished, Jail
-from hutch.jail.jail_location import JailLocation
 from hutch.jail.jail_startup import Jailed, open_jail, start_jail
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import Policy
 from hutch.system.lazy_dataclass import dataclass

@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.domain.code_case import CodeCase, Language
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.starter_files import StarterFiles, check_starter_files
+from hutch.domain.language_neutral_test_case import CodeCase, Language
+from hutch.domain.user_given_starter_files import StarterFiles, check_starter_files
 from hutch.flows.code_execution.case_programs import (
     DEFAULT_MODULE,
     GO_VARIABLES,
@@ -39,8 +39,8 @@ from hutch.flows.code_execution.language_toolchains import (
     find_language_toolchains,
 )
 from hutch.flows.code_execution.test_file_run import run_test_files
-from hutch.jail.jail_location import JailLocation
 from hutch.jail.jail_startup import open_jail
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.pid_stamped_names import make_directory
 
 MAX_WAITING = 50  # executions

@@ -3,8 +3,8 @@
 from dataclasses import field
 from typing import Any, Literal, Protocol
 
-from hutch.domain.code_case import Language
 from hutch.domain.errors import BadRequest
+from hutch.domain.language_neutral_test_case import Language
 from hutch.system.lazy_dataclass import dataclass
 
 MIB = 1024 * 1024

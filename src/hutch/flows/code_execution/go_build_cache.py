@@ -13,8 +13,8 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.flows.code_execution.case_programs import GO_VARIABLES
 from hutch.flows.code_execution.language_toolchains import LanguageToolchain
-from hutch.jail.jail_location import JailLocation
 from hutch.jail.jail_startup import open_jail
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import GIB, MIB, TEST, WORKSPACE, Policy
 from hutch.system.file_lock import locked_by_name

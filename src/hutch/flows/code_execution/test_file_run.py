@@ -8,8 +8,8 @@ from hutch.agent.repository_testing.python_runners import python_runner
 from hutch.agent.repository_testing.test_results import Case, Report
 from hutch.agent.repository_testing.test_run_in_jail import run_tests
 from hutch.agent.repository_testing.test_runner import REPORT, Runner
-from hutch.domain.code_case import Language
-from hutch.domain.starter_files import StarterFiles
+from hutch.domain.language_neutral_test_case import Language
+from hutch.domain.user_given_starter_files import StarterFiles
 from hutch.flows.code_execution.case_programs import NODE_OPTIONS
 from hutch.flows.code_execution.execution_results import CaseResult, Execution, ExecutionLimits, Status
 from hutch.flows.code_execution.language_toolchains import LanguageToolchain

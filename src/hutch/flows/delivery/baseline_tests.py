@@ -7,7 +7,7 @@ from hutch.agent.repository_testing.test_results import Report, is_missing
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.events import RanTests
-from hutch.flows.delivery.scratch_snapshot_sandbox import OpenScratch, Scratch
+from hutch.flows.delivery.snapshot_test_sandbox import OpenScratch, Scratch
 from hutch.flows.pull_request_text import count_tests
 from hutch.jail.policy import Policy
 from hutch.system.lazy_dataclass import dataclass

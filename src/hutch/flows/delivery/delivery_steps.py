@@ -11,7 +11,6 @@ from functools import partial
 
 import structlog
 
-from hutch.domain.change import Change
 from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import HutchError
 from hutch.domain.events import (
@@ -23,16 +22,17 @@ from hutch.domain.events import (
     RunEnded,
     StepReached,
 )
+from hutch.domain.proposed_change import Change
 from hutch.domain.run_events import STORED_SECRET, SUSPECTED_SECRET
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import redelivery
 from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.delivery.baseline_tests import compare_with_base
-from hutch.flows.delivery.scratch_snapshot_sandbox import ScratchSandboxes
 from hutch.flows.delivery.secret_search import FoundSecret, SecretSearch, describe_secrets, search_work
 from hutch.flows.delivery.snapshot_commit_and_proposal import Proposal, propose
+from hutch.flows.delivery.snapshot_test_sandbox import ScratchSandboxes
 from hutch.flows.pull_request_text import About, describe_tests, pull_text, ran_before
-from hutch.flows.run_log_reader import RunHistory, proposed_in, read_run_history
+from hutch.flows.run_history_reader import RunHistory, proposed_in, read_run_history
 from hutch.flows.session_permissions import caller_of
 from hutch.forge.forge_and_credential_selection import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step

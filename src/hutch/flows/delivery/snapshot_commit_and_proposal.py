@@ -7,16 +7,16 @@ has never seen the workspace.
 from collections.abc import Callable
 from dataclasses import replace
 
-from hutch.domain.change import Change
 from hutch.domain.commit_text import commit_message, one_line, parse_author, slug, strip_controls
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import new_change_id
+from hutch.domain.proposed_change import Change
 from hutch.forge.host_git import GitFailed
 from hutch.forge.interface import Commits, Draft, Forge, OnStep, ProposedChange, Work, ignore_step
 from hutch.forge.posted_text_escaping import MAX_CHARS, escape_references
 from hutch.snapshots.git_storage import Snapshot
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 from hutch.workspace.workspace import Workspace
 
 BRANCHES = "hutch/"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hutch.domain.code_case import LANGUAGE_NAMES
+from hutch.domain.language_neutral_test_case import LANGUAGE_NAMES
 from hutch.flows.code_execution.language_toolchains import find_language_toolchains
 from hutch.jail.machine_checks import Check
 

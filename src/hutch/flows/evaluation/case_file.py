@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.edit.atomic_apply import read_operations
-from hutch.flows.evaluation.case import EvalCase
+from hutch.flows.evaluation.case_definition import EvalCase
 
 MAX_BYTES = 256 * 1024 * 1024
 BUILTIN = "builtin"

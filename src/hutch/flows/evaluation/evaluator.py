@@ -22,15 +22,15 @@ from hutch.domain.no_model_messages import is_offline_script, no_model_message
 from hutch.domain.session import Delivery, NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.evaluation.case import EvalCase
+from hutch.flows.evaluation.case_definition import EvalCase
 from hutch.flows.evaluation.grading import CaseTests, Grade, choose_runner, grade
 from hutch.flows.flow_services import Services
 from hutch.flows.run_and_log_lookup import read_log
-from hutch.flows.run_log_reader import read_run_history
+from hutch.flows.run_history_reader import read_run_history
 from hutch.jail.interface import Jail
+from hutch.sessions.host_of_live_sessions import LocalHost
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
-from hutch.sessions.session_host import LocalHost
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.lifecycle.workspace_record_and_directories import Record

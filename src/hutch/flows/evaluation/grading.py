@@ -14,7 +14,7 @@ from hutch.agent.repository_testing.test_run_in_jail import run_tests
 from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.edit.atomic_apply import read_operations
-from hutch.flows.evaluation.case import EvalCase
+from hutch.flows.evaluation.case_definition import EvalCase
 from hutch.jail.interface import Jail
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace

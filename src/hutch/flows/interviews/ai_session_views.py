@@ -20,12 +20,12 @@ from hutch.domain.events import (
     RanTests,
 )
 from hutch.domain.interview import Interview, InterviewWorkspace
-from hutch.domain.question import Level
+from hutch.domain.interview_question import Level
 from hutch.domain.user import Caller
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_report import read_whole_log
 from hutch.flows.interviews.interview_services import InterviewServices
-from hutch.flows.interviews.question_assessment import assess_question
+from hutch.flows.interviews.question_assessment_facts import assess_question
 from hutch.flows.run_and_log_lookup import read_log
 
 HELPFULNESS: dict[Level, str] = {

@@ -10,10 +10,10 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import AnyEvent, FileChanged, RanTests
 from hutch.domain.ids import SessionId
 from hutch.domain.interview import Interview
-from hutch.domain.question import Level
-from hutch.flows.interviews.adaptive_policy import AdaptivePolicy
+from hutch.domain.interview_question import Level
+from hutch.flows.interviews.help_level_proposals import LevelProposals
 from hutch.flows.interviews.help_offers import HelpOffers
-from hutch.flows.interviews.level_proposals import LevelProposals
+from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy
 from hutch.flows.interviews.struggle_score import ObservedEdit, ObservedTests
 from hutch.sessions.collaborative_editing.text_difference import find_replacements
 from hutch.sessions.interface import SessionHost

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from hutch.flows.interviews.adaptive_policy import AdaptivePolicy
+from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy
 from hutch.flows.interviews.struggle_score import ObservedWork
 from hutch.system.lazy_dataclass import dataclass
 

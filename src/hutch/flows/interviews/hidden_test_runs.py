@@ -13,8 +13,8 @@ from hutch.domain.events import Event, HiddenTestsCounted, HiddenTestsRun
 from hutch.domain.ids import SessionId
 from hutch.domain.interview import Interview, InterviewWorkspace
 from hutch.domain.log_entry_audience import OWNER_SIDE
-from hutch.domain.starter_files import MAX_BYTES, MAX_FILES, StarterFile
 from hutch.domain.user import Caller
+from hutch.domain.user_given_starter_files import MAX_BYTES, MAX_FILES, StarterFile
 from hutch.flows.code_execution.execution_results import Execution
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices

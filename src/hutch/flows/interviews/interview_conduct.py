@@ -17,7 +17,7 @@ from hutch.domain.events import (
     TimeExtended,
 )
 from hutch.domain.interview import Interview, InterviewWorkspace, Phase
-from hutch.domain.question import Question
+from hutch.domain.interview_question import Question
 from hutch.domain.user import Caller
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices

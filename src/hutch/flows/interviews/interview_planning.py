@@ -9,8 +9,8 @@ from hutch.domain.events import InterviewInvited, InterviewPlanned, SessionOpene
 from hutch.domain.ids import new_session_id
 from hutch.domain.interview import OPEN_PHASES, Interview, Phase
 from hutch.domain.interview_plan import InterviewPlan
+from hutch.domain.interview_question import Question
 from hutch.domain.log_entry_audience import OWNER_SIDE
-from hutch.domain.question import Question
 from hutch.domain.session import Delivery, NewSession, Session
 from hutch.domain.user import Caller
 from hutch.flows.interviews.interview_access import InterviewRole, allowed_in, role_in

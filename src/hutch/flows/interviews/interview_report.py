@@ -27,11 +27,11 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.interview import Interview, InterviewWorkspace
 from hutch.domain.user import Caller
+from hutch.flows.interviews.candidate_ai_use_marks import MEANINGS, Mark
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_view import clock_view
-from hutch.flows.interviews.prompt_marks import MEANINGS, Mark
-from hutch.flows.interviews.question_assessment import QuestionAssessment, assess_question
+from hutch.flows.interviews.question_assessment_facts import QuestionAssessment, assess_question
 from hutch.flows.interviews.work_authorship import find_authors
 from hutch.flows.run_and_log_lookup import read_log
 from hutch.store.event_log_interface import EventLog

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from hutch.domain.errors import NotFound
 from hutch.domain.interview import Interview
-from hutch.domain.question import Question
+from hutch.domain.interview_question import Question
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.code_execution.execution_results import DEFAULT_LIMITS, ExecutionLimits
 from hutch.flows.flow_services import Services
-from hutch.flows.interviews.adaptive_policy import AdaptivePolicy, read_policy
-from hutch.flows.questions.question_banks import find_question
+from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy, read_policy
+from hutch.flows.questions.coding_question_banks import find_question
 from hutch.store.interviews import Interviews
 from hutch.store.users import Users
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 QUESTION_CACHE_S = 10.0
 

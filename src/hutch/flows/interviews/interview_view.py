@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Any
 
 from hutch.domain.interview import Interview, InterviewWorkspace, Phase
-from hutch.domain.question import Question
+from hutch.domain.interview_question import Question
 from hutch.flows.interviews.interview_access import InterviewRole
 from hutch.flows.interviews.interview_planning import ShownInterview
 from hutch.flows.interviews.interview_services import InterviewServices

@@ -8,9 +8,9 @@ import asyncio
 
 from hutch.domain.errors import HutchError
 from hutch.domain.interview import Interview, InterviewWorkspace
-from hutch.domain.question import LEVELS, Level, Question
+from hutch.domain.interview_question import LEVELS, Level, Question
 from hutch.domain.session import Delivery, NewSession
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.user_given_starter_files import StarterFile
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.sessions import create_with_run
 from hutch.store.interviews import NewWorkspace

@@ -17,9 +17,9 @@ from hutch.domain.interview import Interview
 from hutch.domain.interview_events import ClientEvent
 from hutch.domain.log_entry_audience import OWNER_SIDE
 from hutch.domain.user import Caller
+from hutch.flows.interviews.candidate_ai_use_marks import MEANINGS
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
-from hutch.flows.interviews.prompt_marks import MEANINGS
 
 MAX_POINTS = 5
 ClientEventType = Literal[

@@ -7,7 +7,7 @@ Times are seconds of the interview's clock. Test runs and edits of the agent do 
 from collections import deque
 from collections.abc import Collection
 
-from hutch.flows.interviews.adaptive_policy import AdaptivePolicy
+from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_REMEMBERED = 10_000  # edits and test runs within the longest window; older ones are dropped

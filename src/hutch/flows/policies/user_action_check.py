@@ -23,14 +23,14 @@ from hutch.domain.user import ShareScope
 from hutch.flows.policies.applicable_policies import Policies, may_answer_as, refusal
 from hutch.flows.session_permissions import check_scope
 from hutch.sessions import requests
-from hutch.sessions.file_tools_for_users import parse_arguments
+from hutch.sessions.agent_file_tools_for_users import parse_arguments
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import Request
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.files import CheckPath
-from hutch.workspace.files_hidden_from_search import HiddenFiles, SearchCheck
+from hutch.workspace.rule_based_search_filter import HiddenFiles, SearchCheck
 
 TERMINAL = "terminal"  # the name of terminals in rules
 UNCHECKED = "what is typed in a terminal cannot be checked"

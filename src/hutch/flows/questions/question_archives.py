@@ -15,9 +15,15 @@ from pathlib import Path, PurePosixPath
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
 from hutch.domain.one_line_text_check_and_quoting import echo
-from hutch.domain.starter_files import StarterFile
-from hutch.flows.questions.question_files import IGNORED, MAX_BYTES, MAX_FILES, FileBudget, QuestionFiles
-from hutch.flows.questions.question_parsing import TOML
+from hutch.domain.user_given_starter_files import StarterFile
+from hutch.flows.questions.coding_question_parsing import TOML
+from hutch.flows.questions.question_folder_reader import (
+    IGNORED,
+    MAX_BYTES,
+    MAX_FILES,
+    FileBudget,
+    QuestionFiles,
+)
 
 MAX_ARCHIVE_BYTES = 2 * MAX_BYTES
 MAX_ENTRIES = 2 * MAX_FILES  # with directories

@@ -6,10 +6,10 @@ The reference solution must pass, every wrong solution must be found, and the st
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from hutch.domain.code_case import LANGUAGE_NAMES, Language
 from hutch.domain.errors import HutchError
-from hutch.domain.question import LanguageVariant, Question, is_slow_solution
-from hutch.domain.starter_files import StarterFile, StarterFiles
+from hutch.domain.interview_question import LanguageVariant, Question, is_slow_solution
+from hutch.domain.language_neutral_test_case import LANGUAGE_NAMES, Language
+from hutch.domain.user_given_starter_files import StarterFile, StarterFiles
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.code_execution.execution_results import DEFAULT_LIMITS, Execution, ExecutionLimits
 from hutch.flows.questions.question_runs import (

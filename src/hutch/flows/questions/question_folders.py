@@ -6,13 +6,13 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from hutch.domain.code_case import LANGUAGES, Language
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.domain.question import ID, MAX_ID_CHARS, Question
-from hutch.domain.starter_files import StarterFile
+from hutch.domain.interview_question import ID, MAX_ID_CHARS, Question
+from hutch.domain.language_neutral_test_case import LANGUAGES, Language
+from hutch.domain.user_given_starter_files import StarterFile
+from hutch.flows.questions.coding_question_parsing import parse_question
 from hutch.flows.questions.question_archives import ENDINGS, is_archive, read_archive, write_archive
-from hutch.flows.questions.question_files import QuestionFiles, read_folder
-from hutch.flows.questions.question_parsing import parse_question
+from hutch.flows.questions.question_folder_reader import QuestionFiles, read_folder
 from hutch.system.atomic_file import replace_file
 
 TEMPLATE = "new_question"

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hutch.domain.code_case import CodeCase
 from hutch.domain.errors import BadRequest
-from hutch.domain.question import Growth, LanguageVariant, Question
-from hutch.domain.starter_files import StarterFile, StarterFiles
+from hutch.domain.interview_question import Growth, LanguageVariant, Question
+from hutch.domain.language_neutral_test_case import CodeCase
+from hutch.domain.user_given_starter_files import StarterFile, StarterFiles
 from hutch.flows.code_execution.case_runs import OnCase
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.flows.code_execution.execution_results import (
@@ -22,7 +22,7 @@ from hutch.flows.code_execution.execution_results import (
     ExecutionLimits,
 )
 from hutch.flows.code_execution.test_file_run import TEST_FILES
-from hutch.flows.questions.question_parsing import parse_cases
+from hutch.flows.questions.coding_question_parsing import parse_cases
 from hutch.system.lazy_dataclass import dataclass
 
 # Processor time above that of the smallest size: less is noise, and no solution is slow that takes so little.

@@ -16,7 +16,7 @@ from hutch.flows.reviews.review_subject import Subject, pull_request
 from hutch.forge.interface import SETTLE_DELAY_S, Statement
 from hutch.store.comments_and_reviews import Reviews
 from hutch.system.background_tasks import cancel_and_wait
-from hutch.system.steady_clock import remaining_s, wall_ms
+from hutch.system.clock_without_jumps import remaining_s, wall_ms
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.run_worker import FAULT
 from hutch.sessions.state_before_last_run import effective_entries
-from hutch.system.steady_clock import remaining_s, wall_ms
+from hutch.system.clock_without_jumps import remaining_s, wall_ms
 
 logger = structlog.get_logger()
 

@@ -3,9 +3,9 @@
 import re
 from dataclasses import replace
 
-from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.git_patch import Patch, parse_patch
+from hutch.domain.proposed_change import Change
 from hutch.flows.change_flow_services import ChangeContext
 from hutch.forge.github_forge import web_address
 from hutch.forge.repo_url import parse_repo_url

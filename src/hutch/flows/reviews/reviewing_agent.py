@@ -32,10 +32,10 @@ from hutch.flows import sessions
 from hutch.flows.flow_services import Services
 from hutch.flows.reviews.review_subject import Subject
 from hutch.flows.reviews.user_reviews import make_comment
-from hutch.flows.run_log_reader import read_run_history
+from hutch.flows.run_history_reader import read_run_history
 from hutch.store.session_opening import OpenedSession
 from hutch.store.table_access import ExtraWrite
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.workspace.workspace import Workspace
 
 PERSONA = "reviewer"

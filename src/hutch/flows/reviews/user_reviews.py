@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from hutch.domain.change import Change
 from hutch.domain.commit_text import strip_controls
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.ids import new_comment_id, new_review_id
+from hutch.domain.proposed_change import Change
 from hutch.domain.review import Comment, Remark, Review, Verdict
 from hutch.flows.change_decision_audit import Decider
 from hutch.flows.change_decision_lock import recording_closure, reopened
@@ -13,7 +13,7 @@ from hutch.flows.change_flow_services import ChangeContext
 from hutch.forge.interface import Attempt, Statement
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.table_access import ExtraWrite
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 FIRST = Attempt()
 

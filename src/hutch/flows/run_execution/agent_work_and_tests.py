@@ -32,9 +32,9 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.no_model_messages import is_offline_script
-from hutch.flows.repository_summary_for_run_followers import describe_structure
-from hutch.flows.run_execution.run_start_options import DEFAULT_OPTIONS, RunOptions
-from hutch.flows.run_log_reader import BEFORE, read_run_history
+from hutch.flows.repository_structure_sentence import describe_structure
+from hutch.flows.run_execution.stored_run_options import DEFAULT_OPTIONS, RunOptions
+from hutch.flows.run_history_reader import BEFORE, read_run_history
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Page

@@ -25,7 +25,7 @@ from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.flows.run_execution.option_changes_during_run import OptionChanges
 from hutch.flows.run_execution.reply_delta_stream import DeltaStream
 from hutch.flows.run_execution.run_setup_builder import RunDefaults, read_at_start
-from hutch.flows.run_execution.run_start_options import RunOptions
+from hutch.flows.run_execution.stored_run_options import RunOptions
 from hutch.flows.session_permissions import caller_of
 from hutch.flows.user_model_keys import key_owner
 from hutch.forge.forge_and_credential_selection import Forges

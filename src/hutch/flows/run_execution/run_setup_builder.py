@@ -25,7 +25,7 @@ from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
 from hutch.flows.policies.applicable_policies import Policies
-from hutch.flows.run_log_reader import start_of
+from hutch.flows.run_history_reader import start_of
 from hutch.llm.interface import Call, Model
 from hutch.llm.reply_cost import Prices
 from hutch.sessions.live_session import LiveSession

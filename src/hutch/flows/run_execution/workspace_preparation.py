@@ -8,7 +8,7 @@ from functools import partial
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.domain.starter_files import NO_FILES, StarterFiles
+from hutch.domain.user_given_starter_files import NO_FILES, StarterFiles
 from hutch.flows.repository_dependencies import Append, Environments
 from hutch.flows.session_permissions import caller_of
 from hutch.forge.forge_and_credential_selection import Forges

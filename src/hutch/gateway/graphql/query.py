@@ -5,9 +5,9 @@ from typing import get_args
 
 import strawberry
 
-from hutch.domain.change import ChangeState
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.proposed_change import ChangeState
 from hutch.domain.session import SessionState
 from hutch.flows import sessions as flow
 from hutch.flows import visible_changes as changes_flow

@@ -8,8 +8,8 @@ from graphql import DocumentNode
 from strawberry.dataloader import DataLoader
 from strawberry.types import Info as AnyInfo
 
-from hutch.domain.change import Change
 from hutch.domain.errors import Denied
+from hutch.domain.proposed_change import Change
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import Caller, User
 from hutch.flows.flow_services import Services

@@ -13,7 +13,7 @@ from hutch.flows.sessions import Shown
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.gateway_context import Server
 from hutch.store.session_bulk_queries import BulkQueries
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")
 POLL_INTERVAL_S = 0.5

@@ -10,7 +10,7 @@ from hutch.domain.relative_path import parse_path
 from hutch.gateway.mcp.agent_tool_titles_and_output_schemas import OUTPUTS, TITLES
 from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
 from hutch.jail.policy import WORKSPACE
-from hutch.sessions import file_tools_for_users, requests
+from hutch.sessions import agent_file_tools_for_users, requests
 from hutch.system.lazy_dataclass import dataclass
 
 OF_THE_SESSION = {"session_id", "if_hash"}  # arguments that the agent's tools do not have
@@ -64,5 +64,5 @@ FILE_TOOLS = tuple(
         FileTool(tool),
         tool.parallel,
     )
-    for tool in file_tools_for_users.FILE_TOOLS
+    for tool in agent_file_tools_for_users.FILE_TOOLS
 )

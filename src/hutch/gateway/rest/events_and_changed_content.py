@@ -14,10 +14,10 @@ from hutch.flows.recorded_change_content import Version, read_content, read_diff
 from hutch.flows.visible_log import Search, read_page, read_page_before, search_events
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.json_bodies_and_pages import MAX_ITEMS, MAX_SIZE, Out, page
+from hutch.gateway.log_entry_response_types import EntryOut
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.file_content import BINARY, CONTENT, SAFE
 from hutch.gateway.rest.snapshots_and_diff import DIFF, DifferenceOut, diff_response
-from hutch.gateway.session_log_entries import EntryOut
 from hutch.gateway.stream.sse import EventStream
 
 routes = router("events")

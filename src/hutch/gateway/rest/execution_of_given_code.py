@@ -8,9 +8,9 @@ import orjson
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.domain.code_case import MAX_CASES, CodeCase, Language
 from hutch.domain.code_case_fields import CaseFields
 from hutch.domain.errors import BadRequest
+from hutch.domain.language_neutral_test_case import MAX_CASES, CodeCase, Language
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.flows.code_execution.case_programs import DEFAULT_MODULE
 from hutch.flows.code_execution.execution_results import (

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.relative_path import parse_path
-from hutch.edit.file_operations import FileChange
+from hutch.edit.file_operation_types import FileChange
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page

@@ -5,17 +5,17 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.domain.code_case import Language
 from hutch.domain.interview import Phase
 from hutch.domain.interview_plan import InterviewPlan
-from hutch.domain.question import Level
+from hutch.domain.interview_question import Level
+from hutch.domain.language_neutral_test_case import Language
 from hutch.domain.user import Caller
 from hutch.flows.interviews import interview_conduct, interview_planning, lobby_and_presence
 from hutch.flows.interviews.interview_planning import INVITE_DAYS, InvitedRole, ShownInterview
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_view import ClockView, InterviewView, QuestionView, view_interview
 from hutch.flows.interviews.level_and_help_decisions import answer_offer, answer_proposal, set_level
-from hutch.gateway.auth.browser_login_cookie_rotation import base_url
+from hutch.gateway.auth.browser_login import base_url
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.json_bodies_and_pages import Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of

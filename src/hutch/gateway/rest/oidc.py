@@ -9,10 +9,10 @@ from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.user import Role, User
 from hutch.flows.user_accounts import Actor
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.browser_login_cookie_rotation import base_url, log_in
+from hutch.gateway.auth.browser_login import base_url, log_in
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep
-from hutch.gateway.auth.lazy_oidc_login import LIFE_S, Identity
 from hutch.gateway.auth.login_cookie_and_csrf_token import clear_cookie, read_cookie, set_cookie
+from hutch.gateway.auth.optional_oidc_login import LIFE_S, Identity
 from hutch.gateway.rest.base_route import PREFIX, router
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
 from hutch.domain.user import Caller
-from hutch.flows import prompt_to_pull_request as flow
+from hutch.flows import prompt_to_pull_request_submission as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.json_bodies_and_pages import In, Out

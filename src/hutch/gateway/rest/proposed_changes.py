@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.domain.change import Change, ChangeState, ForgeName
+from hutch.domain.proposed_change import Change, ChangeState, ForgeName
 from hutch.flows import change_merge
 from hutch.flows import visible_changes as flow
 from hutch.flows.change_decision_audit import Decider

@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.domain.generation_option_fields import GenerationFields
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import DeliveryResult, QueuedRun
-from hutch.flows import redelivery, run_resumption
+from hutch.flows import redelivery, user_requested_run_resumption
 from hutch.flows import sessions as flow
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
@@ -114,7 +114,7 @@ async def resume(
     body = body or ResumeIn()
     bounds = RunLimits(**body.limits.model_dump())
     services = server_of(request).services
-    resumed = await run_resumption.resume(
+    resumed = await user_requested_run_resumption.resume(
         services,
         caller,
         run_id,

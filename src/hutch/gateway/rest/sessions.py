@@ -15,7 +15,7 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session, SessionState
 from hutch.domain.session_jail_resource_limits import Resources
 from hutch.domain.user import Caller
-from hutch.flows import session_removal
+from hutch.flows import session_removal_keeping_log
 from hutch.flows import sessions as flow
 from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.flows.flow_services import Services
@@ -354,7 +354,7 @@ async def remove(
 ) -> Response:
     """End a session, delete its workspace, and remove it from all lists. Its log stays."""
     server = server_of(request)
-    await session_removal.remove(server.services, caller, session_id)
+    await session_removal_keeping_log.remove(server.services, caller, session_id)
     await authenticator.accounts.note(
         authenticator.actor(request.scope, caller), "session.removed", session_id
     )

@@ -9,7 +9,13 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.relative_path import MAX_PATH_BYTES
-from hutch.domain.starter_files import MAX_BYTES, MAX_FILES, StarterFile, StarterFiles, check_starter_files
+from hutch.domain.user_given_starter_files import (
+    MAX_BYTES,
+    MAX_FILES,
+    StarterFile,
+    StarterFiles,
+    check_starter_files,
+)
 from hutch.gateway.json_bodies_and_pages import In
 from hutch.gateway.rest.request_file_paths import PathText
 

@@ -9,7 +9,7 @@ from hutch.domain.user import MAX_NAME_CHARS, SHARE_SCOPES, Role, ShareRole, Sha
 from hutch.flows import user_erasure
 from hutch.flows.user_accounts import MAX_INVITE_S
 from hutch.flows.user_erasure import Erased, ErasurePlan
-from hutch.gateway.auth.browser_login_cookie_rotation import base_url, log_in
+from hutch.gateway.auth.browser_login import base_url, log_in
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
 from hutch.gateway.json_bodies_and_pages import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.base_route import router, server_of

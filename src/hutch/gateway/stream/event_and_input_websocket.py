@@ -15,6 +15,7 @@ from hutch.domain.inputs import parse_input
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.flows.sessions import give
 from hutch.gateway.problem_json import error_response
+from hutch.gateway.stream.abortable_uvicorn_protocols import close_of
 from hutch.gateway.stream.open_streams import (
     COMPLETED,
     DISCONNECTED,
@@ -33,7 +34,6 @@ from hutch.gateway.stream.sse_and_websocket_frames import (
     update_frame,
 )
 from hutch.gateway.stream.stream_permission import StreamGrant, grant_of, grant_stream
-from hutch.gateway.stream.uvicorn_protocols import close_of
 from hutch.sessions.interface import Update
 
 MAX_ID = 200

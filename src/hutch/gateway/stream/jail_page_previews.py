@@ -32,8 +32,8 @@ from hutch.gateway.stream.preview_headers import COOKIE, cookie_of
 from hutch.gateway.stream.preview_tokens import STAY_S, PreviewToken, PreviewTokens
 from hutch.gateway.stream.stream_permission import grant_stream
 from hutch.gateway.stream.stream_quota import StreamQuota
+from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
 
 ENTER = "/.hutch/enter"
 LABEL = re.compile(r"([0-7][0-9abcdefghjkmnpqrstvwxyz]{25})-(\d{1,5})")

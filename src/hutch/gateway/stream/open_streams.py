@@ -20,8 +20,8 @@ from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
 from hutch.gateway.auth.access_changes import CHECKED_AT, AccessChanges
 from hutch.gateway.gateway_context import Server
+from hutch.gateway.stream.abortable_uvicorn_protocols import abort_of
 from hutch.gateway.stream.access_confirmation import AccessConfirmation
-from hutch.gateway.stream.uvicorn_protocols import abort_of
 from hutch.store.sessions import Sessions
 from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.lazy_dataclass import dataclass

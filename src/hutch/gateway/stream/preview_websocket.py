@@ -13,10 +13,10 @@ from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
 from hutch.domain.errors import HutchError
+from hutch.gateway.stream.abortable_uvicorn_protocols import TURN_BYTES
 from hutch.gateway.stream.open_streams import DISCONNECTED, Ending
 from hutch.gateway.stream.preview_headers import Header
 from hutch.gateway.stream.preview_http import BAD_REQUEST, HEAD_S, TOO_LATE, BadAnswer
-from hutch.gateway.stream.uvicorn_protocols import TURN_BYTES
 from hutch.sessions.interface import Stream as JailStream
 
 MAX_BYTES = 16 * 1024 * 1024  # of a message from the program

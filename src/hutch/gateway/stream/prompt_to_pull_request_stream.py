@@ -39,7 +39,7 @@ from hutch.gateway.stream.sse import HEADERS, body_chunk, wait_for_disconnect
 from hutch.gateway.stream.sse_and_websocket_frames import HEARTBEAT, parse_position, sse_opening
 from hutch.gateway.stream.stream_permission import grant_watching
 from hutch.sessions.requests import Diff
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 DIFF_CHARS = 1_000_000
 RESULT_HEARTBEAT_INTERVAL_S = 2.0  # many clients give up after five seconds without a byte

@@ -7,7 +7,7 @@ sends first is relayed meanwhile, for protocols in which the server starts.
 import asyncio
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.jail.egress.connection_streams import Side
+from hutch.jail.egress.back_pressure_streams import Side
 from hutch.jail.egress.host_normalization import as_address
 from hutch.jail.egress.tls_server_name import Incomplete, looks_like_tls, server_name
 

@@ -10,7 +10,7 @@ import contextlib
 import h11
 
 from hutch.domain.errors import BadRequest, Unavailable
-from hutch.jail.egress.connection_streams import Side
+from hutch.jail.egress.back_pressure_streams import Side
 from hutch.jail.egress.proxy_target import Target, end_to_end, forwarded_headers, framing
 
 _CLOSE = (b"connection", b"close")

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import h11
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, Unavailable
+from hutch.jail.egress.back_pressure_streams import Side, open_side, run_while_active
 from hutch.jail.egress.connect_tunnel import run_tunnel
-from hutch.jail.egress.connection_streams import Side, open_side, run_while_active
 from hutch.jail.egress.egress_report_and_limits import EgressAttempt, Report
 from hutch.jail.egress.host_check_and_connection import HostChecker, Route, connect
 from hutch.jail.egress.plain_http_forward import run_forward

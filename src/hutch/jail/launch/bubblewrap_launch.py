@@ -21,7 +21,7 @@ from importlib import resources
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.jail_location import JailLocation, Namespaces
+from hutch.jail.jail_working_directory import JailLocation, Namespaces
 from hutch.jail.launch import seccomp
 from hutch.jail.launch.idmapped_mount import idmapped, in_mount_namespace
 from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity

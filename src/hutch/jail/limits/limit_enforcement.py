@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.jail.interface import LimitHit, StreamName
-from hutch.jail.jail_location import OpenLocation
 from hutch.jail.jail_processes import below
+from hutch.jail.jail_working_directory import OpenLocation
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.limits import cgroup
+from hutch.jail.limits.exceeded_limit_inspection import TMPFS, Inspector
 from hutch.jail.limits.limit_errors_in_output import find_refusal
 from hutch.jail.limits.limit_hits_of_commands import Cause, Suspect, now
-from hutch.jail.limits.limit_inspection import TMPFS, Inspector
 from hutch.jail.limits.limit_watcher import EndedCommands, Watch
-from hutch.jail.limits.rlimit_lowering import lower_rlimits
+from hutch.jail.limits.rlimits_of_running_processes import lower_rlimits
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WORKSPACE, Limits
 from hutch.system.lazy_dataclass import dataclass

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Sequence
 
 from hutch.jail.jail_processes import Member, read, tables
-from hutch.jail.limits.memory_maps import READ_CPU_S, read_mappings, run_in_thread
+from hutch.jail.limits.shared_memory_mappings import READ_CPU_S, read_mappings, run_in_thread
 from hutch.system.lazy_dataclass import dataclass
 
 SEARCH_TIMEOUT_S = 0.5  # of real time, however busy the machine is

@@ -16,9 +16,9 @@ from hutch.jail.interface import Exit, LimitHit, OnOutput, Pipe, StreamName
 from hutch.jail.limits.limit_hits_of_commands import MEMBERS_TIMEOUT, Suspect
 from hutch.jail.policy import Limits
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell import command_result
-from hutch.jail.shell.command_result import CommandEnd, Ended, OnEnd, Result
-from hutch.jail.shell.pipe_holder_process import end_holder, start_holder
+from hutch.jail.shell import command_results_and_events as command_results
+from hutch.jail.shell.command_results_and_events import CommandEnd, Ended, OnEnd, Result
+from hutch.jail.shell.pipe_handover_process import end_holder, start_holder
 from hutch.jail.shell.process_directory_and_descriptors import displayed_path
 from hutch.jail.shell.shell_pipes import Sink, discard
 from hutch.jail.shell.shell_process import ShellProcess
@@ -172,7 +172,11 @@ class Job:
         )
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
         return hit or self._jail.reported_limit(
-            self._mark, self._capture, limits, failed=True, lost=ended.lost == command_result.SILENT
+            self._mark,
+            self._capture,
+            limits,
+            failed=True,
+            lost=ended.lost == command_results.SILENT,
         )
 
     def _silence_hit(self) -> LimitHit:
@@ -188,13 +192,13 @@ class Job:
         """Why the shell was lost, and what the next command finds."""
         after = f" after {self._timeout_text}" if self.timed_out else ""
         match ended.lost:
-            case command_result.REPLACED:
+            case command_results.REPLACED:
                 why = f"The command replaced the shell (exec) and was killed{after}."
-            case command_result.KILLED:
+            case command_results.KILLED:
                 why = f"The shell did not return after its command was stopped; both were killed{after}."
-            case command_result.EXITED:
+            case command_results.EXITED:
                 why = f"The command ended the shell (exit, exec or set -e), with exit code {ended.exit_code}."
-            case command_result.SIGNALLED:
+            case command_results.SIGNALLED:
                 why = f"The shell process was killed by signal {ended.signal}."
             case other:
                 why = f"The shell was lost: {other}."

@@ -25,7 +25,7 @@ from hutch.jail.leftover_job_detection import JobWatch
 from hutch.jail.request_checks import check_stdin
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.background_commands import Background, BackgroundCommand
-from hutch.jail.shell.command_result import (
+from hutch.jail.shell.command_results_and_events import (
     Chunk,
     CommandEnded,
     CommandStarted,

@@ -31,10 +31,10 @@ from hutch.jail.leftover_job_detection import NO_JOBS, Jobs
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell import command_result
-from hutch.jail.shell.command_result import CommandEnd, Ended, SharedTimer
+from hutch.jail.shell import command_results_and_events as command_results
+from hutch.jail.shell.command_results_and_events import CommandEnd, Ended, SharedTimer
 from hutch.jail.shell.command_signal_scripts import KILL_SCRIPT, SIGNAL_SCRIPT
-from hutch.jail.shell.pipe_holder_process import end_holder, start_holder
+from hutch.jail.shell.pipe_handover_process import end_holder, start_holder
 from hutch.jail.shell.process_directory_and_descriptors import ProcLinks
 from hutch.jail.shell.shell_pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
 from hutch.jail.shell.shell_protocol import NULL, ChatterFilter, Dialect, ReplyParser, dialect, remove_chatter
@@ -203,7 +203,7 @@ class ShellProcess:
         done = self._done
         self._is_stopping = True
         if self._is_replaced and done.ended is None:
-            self.lost = self.lost or command_result.REPLACED
+            self.lost = self.lost or command_results.REPLACED
         if done.ended is None and await self._run_script(KILL_SCRIPT, KILL_SCRIPT_TIMEOUT_S):
             self._repeat_query()
             await done.wait(REPLY_TIMEOUT_S)
@@ -215,7 +215,7 @@ class ShellProcess:
 
     async def kill(self) -> None:
         """Kill the shell and everything that was ever started from it."""
-        self.lost = self.lost or command_result.KILLED
+        self.lost = self.lost or command_results.KILLED
         with contextlib.suppress(HutchError):  # the jail has ended, and the shell with it
             await self._process.kill()
         self._lose(Exit(None, 9))
@@ -345,7 +345,9 @@ class ShellProcess:
     def _lose(self, ended: Exit) -> None:
         if self._reply_fd >= 0:
             self._replies_readable()  # a reply sent just before counts, and so do the exported variables
-        self.lost = self.lost or (command_result.EXITED if ended.signal is None else command_result.SIGNALLED)
+        self.lost = self.lost or (
+            command_results.EXITED if ended.signal is None else command_results.SIGNALLED
+        )
         self._done.set(Ended(ended.code, ended.signal, self.lost))
 
     def _check(self) -> None:
@@ -366,7 +368,7 @@ class ShellProcess:
             return
         self._replies_readable()  # the shell has read on, so any reply has been sent
         if self._done.ended is None and self._reply_fd >= 0:
-            self.lost = command_result.SILENT
+            self.lost = command_results.SILENT
             self._spawn_task(self.kill())
 
     async def _run_script(self, script: str, timeout_s: float, *more: str) -> bool:

@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.jail.jail_location import as_path
 from hutch.jail.jail_startup import start_jail
+from hutch.jail.jail_working_directory import as_path
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.background_commands import Background
-from hutch.jail.shell.command_result import Result
+from hutch.jail.shell.command_results_and_events import Result
 from hutch.jail.shell.shell import Admit, OnEvent, Shell
 
 NAME = re.compile(r"[\w.:-]{1,128}")

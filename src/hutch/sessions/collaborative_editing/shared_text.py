@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.sessions.collaborative_editing.text_difference import Replacement
-from hutch.sessions.collaborative_editing.update_parts import Parts, count_parts
+from hutch.sessions.collaborative_editing.yjs_update_validation import Parts, count_parts
 
 if TYPE_CHECKING:
     from pycrdt import Doc, Text

@@ -5,7 +5,7 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_workspace, has_git
-from hutch.workspace.admission.repository_access import repository_root
+from hutch.workspace.admission.local_repository_access import repository_root
 from hutch.workspace.lifecycle.plain_directory_summary import summarize_directory
 
 PLAIN = (

@@ -14,7 +14,15 @@ from dataclasses import replace
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write, WrittenFile
+from hutch.edit.file_operation_types import (
+    Announcement,
+    Delete,
+    FileChange,
+    Move,
+    Operation,
+    Write,
+    WrittenFile,
+)
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.atomic_change_journal import Staging

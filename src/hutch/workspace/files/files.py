@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
-from hutch.edit.file_operations import Announcement, Delete, FileChange, Move, Operation, Write
+from hutch.edit.file_operation_types import Announcement, Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.atomic_change_journal import Journal, Staging

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.jail_location import JailLocation
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.system.uncancellable_work import wait_until_done

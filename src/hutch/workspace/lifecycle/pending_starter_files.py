@@ -14,7 +14,7 @@ import orjson
 
 from hutch.domain.errors import Unavailable
 from hutch.domain.ids import SessionId
-from hutch.domain.starter_files import StarterFile, StarterFiles
+from hutch.domain.user_given_starter_files import StarterFile, StarterFiles
 from hutch.system.atomic_file import replace_file
 from hutch.system.lazy_dataclass import dataclass
 

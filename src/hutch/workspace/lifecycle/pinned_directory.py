@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.jail.jail_location import JailLocation
+from hutch.jail.jail_working_directory import JailLocation
 from hutch.snapshots.confined_directory import PATH_ONLY, Directory
 from hutch.system.uncancellable_work import wait_until_done
 from hutch.workspace.lifecycle.git_repository_and_head_detection import Layout, find_layout

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.domain.starter_files import StarterFiles
+from hutch.domain.user_given_starter_files import StarterFiles
 from hutch.forge.bare_mirror import check_revision, fetch, find_revision
 from hutch.forge.git_progress import OnProgress, Progress
 from hutch.forge.host_git import Git
@@ -33,8 +33,8 @@ from hutch.workspace.lifecycle.base_checkout import (
 from hutch.workspace.lifecycle.commit_size import CommitSize
 from hutch.workspace.lifecycle.git_repository_and_head_detection import Layout, quick_head
 from hutch.workspace.lifecycle.initial_repository_settings import store_settings
-from hutch.workspace.lifecycle.jailed_repository import open_jailed_repository
 from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned, pin_path
+from hutch.workspace.lifecycle.source_repository_in_jail import open_jailed_repository
 from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
 from hutch.workspace.lifecycle.workspace_filling import (
     FillContext,

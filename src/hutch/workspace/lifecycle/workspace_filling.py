@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from hutch.domain.errors import Unavailable
-from hutch.domain.starter_files import StarterFiles
+from hutch.domain.user_given_starter_files import StarterFiles
 from hutch.forge.git_progress import OnProgress, Progress
 from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.snapshots.confined_directory import Directory

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.jail_location import JailLocation, Namespaces
+from hutch.jail.jail_working_directory import JailLocation, Namespaces
 from hutch.jail.launch.bubblewrap_launch import nsenter_prefix
 from hutch.jail.launch.idmapped_mount import (
     STAGE,

@@ -1,7 +1,7 @@
 // Two moments side by side: the files that differ, and the tests then and now.
 import { useQueries } from "@tanstack/react-query";
 import { useMemo } from "react";
-import type { View } from "../../fold/view";
+import type { View } from "../../fold/view_types";
 import { Added, Badge, Button } from "../../shared/form_controls";
 import { DiffLines } from "../../shared/diff_lines";
 import { diffTexts } from "../../shared/line_diff";

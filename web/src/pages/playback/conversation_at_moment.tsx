@@ -1,6 +1,6 @@
 // The conversation and the tests up to a moment, one compact row each. A row leads to its own moment.
 import { type ReactNode, useEffect, useRef } from "react";
-import type { Row, Tests, Tool, View } from "../../fold/view";
+import type { Row, Tests, Tool, View } from "../../fold/view_types";
 import { clock, seconds } from "../../number_and_time_format";
 import { Badge } from "../../shared/form_controls";
 import { Icon, type IconName } from "../../shared/icons";

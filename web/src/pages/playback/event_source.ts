@@ -1,5 +1,5 @@
 // The events that a playback shows: of a session, read and followed over one socket, or of a record file.
-import type { AnyEntry } from "../../fold/view";
+import type { AnyEntry } from "../../fold/view_types";
 import { type Mark, markOf } from "./timeline_event";
 import { type Output, outputOf } from "./terminal_output_chunks";
 import { Moments } from "./view_at_moment";

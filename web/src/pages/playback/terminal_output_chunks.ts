@@ -1,5 +1,5 @@
 // What was printed, as chunks for a terminal: the commands of shells in one stream, each terminal in its own.
-import type { AnyEntry } from "../../fold/view";
+import type { AnyEntry } from "../../fold/view_types";
 
 export const SHELLS = "shells";
 export type Output = { source: string; seq: number; text: string; columns: number; rows: number };

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Fold } from "../../fold/fold";
-import type { AnyEntry } from "../../fold/view";
+import type { AnyEntry } from "../../fold/view_types";
 import { Moments, copyFold } from "./view_at_moment";
 import { Axis, IDLE_MS } from "./time_axis";
 

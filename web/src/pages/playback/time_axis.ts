@@ -1,6 +1,6 @@
 // The time axis of a playback. Pauses longer than two seconds are cut to two; every place of the page uses this one axis,
 // so that markers, gaps and the playhead agree.
-import type { AnyEntry } from "../../fold/view";
+import type { AnyEntry } from "../../fold/view_types";
 
 export const IDLE_MS = 2000;
 const STEP_MS = 0.01; // between events of one instant, so that each has a place of its own

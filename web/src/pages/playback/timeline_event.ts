@@ -1,5 +1,5 @@
 // What an event is on the timeline: its lane, its author, and whether it is a marker that one can go to.
-import type { AnyEntry } from "../../fold/view";
+import type { AnyEntry } from "../../fold/view_types";
 import { text } from "../../strings/playback";
 
 export type MarkKind = "prompt" | "message" | "approval" | "tests" | "edit" | "command" | "change" | "end" | "undo";

@@ -1,6 +1,6 @@
 // The view at any event of a log. A copy of the fold is kept every 500 events, so that a jump folds few events anew.
 import { Fold } from "../../fold/fold";
-import type { AnyEntry, Output, Row, View } from "../../fold/view";
+import type { AnyEntry, Output, Row, View } from "../../fold/view_types";
 
 const SPACING = 500;
 const MAX_COPIES = 64; // in longer logs every second copy is dropped

@@ -1,6 +1,6 @@
 // What a screen reader hears: at most one sentence in two seconds, the newest wins. Only needs interrupt.
 import { useEffect, useRef, useState } from "react";
-import type { Tool, View } from "../../fold/view";
+import type { Tool, View } from "../../fold/view_types";
 import { showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";

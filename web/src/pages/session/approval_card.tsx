@@ -1,7 +1,7 @@
 // What a person is asked: an approval with its scopes, or a question with its answer.
 import { type KeyboardEvent, type RefObject, type SubmitEvent, useEffect, useState } from "react";
 import { Link } from "wouter";
-import type { Approval, Tool } from "../../fold/view";
+import type { Approval, Tool } from "../../fold/view_types";
 import { Button, Field } from "../../shared/form_controls";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";

@@ -2,7 +2,7 @@
 import { type ClipboardEvent, type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
 import { type Schemas, get } from "../../api/http_client";
 import type { SessionStream } from "../../api/session_stream";
-import type { FileMark } from "../../fold/view";
+import type { FileMark } from "../../fold/view_types";
 import { IconButton } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { ProblemLine } from "../../shared/error_message";

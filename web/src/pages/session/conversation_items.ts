@@ -1,5 +1,5 @@
 // Rows as the conversation shows them: neighbouring reads and searches become one line, and steps of Hutch another.
-import type { Note, Row, Tool } from "../../fold/view";
+import type { Note, Row, Tool } from "../../fold/view_types";
 
 type Group = { kind: "group"; id: string; rows: Tool[] } | { kind: "steps"; id: string; rows: Note[] };
 export type Item = { kind: "row"; id: string; row: Row } | Group;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Row, Tool } from "../../fold/view";
+import type { Row, Tool } from "../../fold/view_types";
 import type { Item } from "./conversation_items";
 import { placeOf, rowAfter } from "./conversation_keys";
 

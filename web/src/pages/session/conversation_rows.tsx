@@ -5,7 +5,7 @@ import { Link, useLocation } from "wouter";
 import { type Session, post } from "../../api/http_client";
 import { useChangesOf } from "../../api/queries";
 import { copyText } from "../../clipboard";
-import type { Message, Note, Prompt, Reply, Row, UserCommand, UserTests } from "../../fold/view";
+import type { Message, Note, Prompt, Reply, Row, UserCommand, UserTests } from "../../fold/view_types";
 import { clock, dollars, repositoryName, seconds, tokens } from "../../number_and_time_format";
 import { Badge, Button, IconButton } from "../../shared/form_controls";
 import { Icon, type IconName } from "../../shared/icons";

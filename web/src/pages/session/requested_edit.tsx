@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { inAddress, send } from "../../api/http_client";
-import type { Tool } from "../../fold/view";
+import type { Tool } from "../../fold/view_types";
 import { Added } from "../../shared/form_controls";
 import type { FileDiff } from "../../shared/patch_parser";
 import { DiffLines } from "../../shared/diff_lines";

@@ -3,7 +3,7 @@ import { createContext, useContext, useSyncExternalStore } from "react";
 import type { Schemas, Session } from "../../api/http_client";
 import type { DocumentChannel } from "../../api/document_socket";
 import type { SessionStream } from "../../api/session_stream";
-import type { View } from "../../fold/view";
+import type { View } from "../../fold/view_types";
 import { strings } from "../../strings";
 
 export type Panel = "terminal" | "tests" | "changes" | "log" | "preview";

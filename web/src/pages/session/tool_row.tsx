@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { type Schemas, get } from "../../api/http_client";
-import type { Command, Output, Tests, Tool } from "../../fold/view";
+import type { Command, Output, Tests, Tool } from "../../fold/view_types";
 import { bytes, seconds } from "../../number_and_time_format";
 import { Ansi, plain } from "../../shared/ansi_text";
 import { CopyButton } from "../../shared/copy_button";

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "react";
 import { asProblem, giveInput } from "../../api/http_client";
 import type { SessionStream } from "../../api/session_stream";
-import type { Prompt, Row, Tool, View } from "../../fold/view";
+import type { Prompt, Row, Tool, View } from "../../fold/view_types";
 import { Badge, Button } from "../../shared/form_controls";
 import { Dialog } from "../../shared/dialog";
 import { ProblemLine } from "../../shared/error_message";

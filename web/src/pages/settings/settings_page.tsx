@@ -7,7 +7,7 @@ import { Approvals, Models, You } from "./own_account";
 import { UserList } from "./users_and_invites";
 import { PersonaList, Rules } from "./personas_and_policies";
 import { Secrets } from "./secrets";
-import { AuditLog, Environments, Health, ServerSettings } from "./installation";
+import { AuditLog, Environments, Health, ServerSettings } from "./server_settings_audit_health";
 import { Tokens } from "./tokens";
 
 type User = Schemas["User"];

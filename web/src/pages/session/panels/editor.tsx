@@ -8,7 +8,7 @@ import { Icon } from "../../../shared/icons";
 import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
-import type { Tool } from "../../../fold/view";
+import type { Tool } from "../../../fold/view_types";
 import { useSessionContext, useView } from "../session_context";
 import { RejectButton } from "../undo_dialog";
 import { type Following, useAgentEdits } from "./follow_agent_edits";

@@ -2,7 +2,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { CopyButton } from "../../../shared/copy_button";
-import type { AnyEntry } from "../../../fold/view";
+import type { AnyEntry } from "../../../fold/view_types";
 import { Field } from "../../../shared/form_controls";
 import { SafeText } from "../../../shared/safe_text";
 import { strings } from "../../../strings";

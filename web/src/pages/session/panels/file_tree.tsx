@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type DragEvent, type KeyboardEvent, useDeferredValue, useMemo, useRef, useState } from "react";
 import { type Schemas, get, inAddress, post } from "../../../api/http_client";
-import type { FileMark } from "../../../fold/view";
+import type { FileMark } from "../../../fold/view_types";
 import { Field, IconButton } from "../../../shared/form_controls";
 import { Icon } from "../../../shared/icons";
 import { ProblemLine } from "../../../shared/error_message";

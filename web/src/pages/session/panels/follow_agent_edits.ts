@@ -2,7 +2,7 @@
 // the person's first key, click or scroll in the editor.
 import { EditorView } from "@codemirror/view";
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
-import type { Tool, View } from "../../../fold/view";
+import type { Tool, View } from "../../../fold/view_types";
 import { useSessionContext, useView } from "../session_context";
 import { type AgentEdit, editOf, isAtWork } from "./streamed_edit_parser";
 import type { Document } from "./open_documents";

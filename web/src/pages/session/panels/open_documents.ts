@@ -11,7 +11,7 @@ import type { CursorFrame, DocumentChannel } from "../../../api/document_socket"
 import { nonce } from "../../../style_nonce";
 import { strings } from "../../../strings";
 import { editorHighlight, editorTheme } from "./editor_theme";
-import { FileKeeper, takeOver } from "./unsaved_files";
+import { FileKeeper, takeOver } from "./unsaved_text_storage";
 import { languageOf } from "./editor_languages";
 import { type AgentEdit, type Ghost, ghostsOf } from "./streamed_edit_parser";
 import { agentPreview, clearLanded, hasLanded, markLanded, setGhosts } from "./agent_edit_decorations";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import * as Y from "yjs";
 import type { DocumentChannel, OpenFile } from "../../../api/document_socket";
-import type { UnsavedFile } from "./unsaved_files";
+import type { UnsavedFile } from "./unsaved_text_storage";
 import { SharedFile, plainText } from "./shared_file";
 
 class Server {

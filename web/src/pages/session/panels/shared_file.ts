@@ -5,7 +5,7 @@
 // another epoch is never merged: one's own changes are applied to it as new edits.
 import * as Y from "yjs";
 import type { CursorFrame, DocumentChannel, OpenFile, Opened } from "../../../api/document_socket";
-import type { UnsavedFile } from "./unsaved_files";
+import type { UnsavedFile } from "./unsaved_text_storage";
 import { findReplacements, transferReplacements } from "./text_difference";
 
 const SAVE_MS = 2000;

@@ -1,5 +1,5 @@
 // What a call of the agent will change in a file, while the model still writes the call.
-import type { Tool } from "../../../fold/view";
+import type { Tool } from "../../../fold/view_types";
 import { parsePartial } from "../../../fold/partial_json";
 import { findReplacements } from "./text_difference";
 
