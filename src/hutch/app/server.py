@@ -14,7 +14,6 @@ from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
 from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
-from hutch.flows.code_execution.execution_results import execution_limits
 from hutch.flows.interviews.interview_services import open_interviews
 from hutch.flows.interviews.interview_watch import InterviewWatch
 from hutch.flows.legacy_approval_import import import_approvals
@@ -51,9 +50,8 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         await import_approvals(log, paths.approvals)
         services = services_of(loaded, log, host, redactor, reach=reach_of(loaded))
         triggers = triggers_of(loaded, services)
-        executor = code_executor(loaded)
-        limits = execution_limits(loaded.settings.execution)
-        interviews = open_interviews(services, loaded.settings.questions.banks, executor, limits)
+        banks, limits = loaded.settings.questions.banks, loaded.settings.execution
+        interviews = open_interviews(services, banks, code_executor(loaded), limits)
         retention, usage = retention_of(loaded, log), log.usage_projector()
         async with running(
             triggers.run(),
@@ -73,5 +71,4 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 list_models=models.models_of(loaded).list_usable,
                 read_secrets=partial(vault_secrets_and_redactor.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
-                executor=executor,
             )

@@ -33,9 +33,12 @@ class Server:
     list_models: Callable[[str], Awaitable[UsableModels]]  # for a user, by id
     read_secrets: Callable[[Collection[str]], Mapping[str, str]]  # of the installation. Blocks the thread.
     webhook_secret: Callable[[], str]  # for GitHub's signatures; empty when none is set. Blocks the thread.
-    executor: CodeExecutor
     started_ms: int = field(default_factory=lambda: wall_ms())
     closing: bool = False  # refuses new requests, and tells open streams
+
+    @property
+    def executor(self) -> CodeExecutor:
+        return self.interviews.executor
 
     @property
     def log(self) -> EventLog:

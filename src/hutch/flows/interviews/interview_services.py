@@ -12,7 +12,12 @@ from hutch.domain.interview import Interview
 from hutch.domain.interview_question import Question
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.code_execution.code_executor import CodeExecutor
-from hutch.flows.code_execution.execution_results import DEFAULT_LIMITS, ExecutionLimits
+from hutch.flows.code_execution.execution_results import (
+    DEFAULT_LIMITS,
+    ExecutionLimits,
+    LimitFields,
+    execution_limits,
+)
 from hutch.flows.flow_services import Services
 from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy, read_policy
 from hutch.flows.questions.coding_question_banks import find_question
@@ -78,11 +83,13 @@ class InterviewServices:
 
 
 def open_interviews(
-    services: Services, banks: Sequence[str | Path], executor: CodeExecutor, limits: ExecutionLimits
+    services: Services, banks: Sequence[str | Path], executor: CodeExecutor, limits: LimitFields
 ) -> InterviewServices:
     """The services of interviews, with the questions of these banks and the policy that comes with Hutch."""
-    load_question = partial(find_question, banks)
-    policy = read_policy()
     return InterviewServices(
-        services=services, load_question=load_question, policy=policy, executor=executor, limits=limits
+        services=services,
+        load_question=partial(find_question, banks),
+        policy=read_policy(),
+        executor=executor,
+        limits=execution_limits(limits),
     )

@@ -93,5 +93,5 @@ async def list_ai_interaction_quality(
 async def compare_interviews(
     request: Request, caller: Reader, question: Annotated[str, Query(min_length=1, max_length=60)]
 ) -> list[dict[str, Any]]:
-    """What candidates did on one question, a row for each ended interview that you may assess. No totals."""
+    """Compare candidates on one question: a row for each ended interview that you may assess. No totals."""
     return await compare_candidates(interviews_of(request), caller, question)
