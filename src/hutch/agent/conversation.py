@@ -84,6 +84,13 @@ class Conversation:
             self.granted.append(found)
         return found
 
+    def _allow(self, call: Call, scope: str) -> None:
+        """Keep an answer. Rules with scope "always" are in the store, and may have been withdrawn since."""
+        if scope == "session":
+            self.granted.append((call, self._asking))
+        elif scope == "once":
+            self.allowed_once[call.id] = (call, self._asking)
+
     def apply(self, event: AnyEvent, seq: int) -> None:
         self.seq = seq
         if audience_of(event) is not None:
@@ -111,13 +118,8 @@ class Conversation:
                 self.extend_approval(event.call_id)
             case events.ApprovalAnswered():
                 self.started.add(event.call_id)
-                # Rules with scope "always" are in the store, and may have been withdrawn since.
                 if event.allowed and event.call_id in self._calls:
-                    answered = (self._calls[event.call_id], self._asking)
-                    if event.scope == "session":
-                        self.granted.append(answered)
-                    elif event.scope == "once":
-                        self.allowed_once[event.call_id] = answered
+                    self._allow(self._calls[event.call_id], event.scope)
             case events.QuestionAsked():
                 self.question, self.answer = event, None
             case events.QuestionAnswered():

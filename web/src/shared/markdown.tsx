@@ -106,10 +106,10 @@ function SafeLink({ href, text, children }: { href: string; text: string; childr
 /** True if a text is itself an address that leads to the same host. A text that only contains the name may lie. */
 function saysTarget(text: string, url: URL): boolean {
   if (!url.host) return text === url.pathname || text === url.href;
-  if (url.username || hasHidden(text)) return false;
+  if (url.username || url.host.includes("xn--") || hasHidden(text)) return false; // characters of other scripts look alike
   try {
-    const said = new URL(/^https?:/.test(text) ? text : `https://${text}`);
-    return said.host === url.host && !said.username;
+    const shown = new URL(/^https?:/.test(text) ? text : `https://${text}`);
+    return shown.host === url.host && !shown.username;
   } catch {
     return false;
   }

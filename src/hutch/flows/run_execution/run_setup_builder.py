@@ -64,6 +64,7 @@ class RunDefaults:
         kept = await SavedApprovals(live.dependencies.rows, session.owner).rules()
         bindings = await self.policies.agent_bindings(session)
         approve, save_rules = _approvals(live, session, self.policies)
+        purpose = "" if session.delivery.titled else session.purpose
         return RunSetup(
             recorder=live.recorder,
             model=model,
@@ -93,12 +94,7 @@ class RunDefaults:
             note_decision=_note_decision(live, self.policies),
             prices=self.prices,
             notes=equipment.notes,
-            brief=describe_session(
-                "" if session.delivery.titled else session.purpose,
-                session.role,
-                session.expectations,
-                session.company,
-            ),
+            brief=describe_session(purpose, session.role, session.expectations, session.company),
             on_delta=on_delta,
             inbox=live.inbox,
             extended=live.extended,
