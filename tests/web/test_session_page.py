@@ -141,7 +141,7 @@ async def test_hostile_markdown_fetches_and_runs_nothing(
         ("[https://good.example/evil.example](https://evil.example)", "(evil.example)"),
         ("[good.example](https://good.example@evil.example/)", "(evil.example)"),
         ("<https://good.example@evil.example/>", "(evil.example)"),
-        ("[goоd.example](https://goоd.example)", "(xn--god-rdd.example)"),  # with a Cyrillic character
+        ("[goоd.example](https://goоd.example)", "(xn--god-ted.example)"),  # with a Cyrillic character
         ("[Pay](mailto:eve@evil.example)", "(eve@evil.example)"),
         ("<https://good.example/page>", ""),
         ("[good.example](https://good.example/page)", ""),

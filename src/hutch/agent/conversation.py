@@ -84,11 +84,14 @@ class Conversation:
             self.granted.append(found)
         return found
 
-    def _allow(self, call: Call, scope: str) -> None:
-        """Keep an answer. Rules with scope "always" are in the store, and may have been withdrawn since."""
-        if scope == "session":
+    def _keep_answer(self, event: events.ApprovalAnswered) -> None:
+        """Rules with scope "always" are in the store instead, and may have been withdrawn since."""
+        call = self._calls.get(event.call_id)
+        if call is None or not event.allowed:
+            return
+        if event.scope == "session":
             self.granted.append((call, self._asking))
-        elif scope == "once":
+        elif event.scope == "once":
             self.allowed_once[call.id] = (call, self._asking)
 
     def apply(self, event: AnyEvent, seq: int) -> None:
@@ -118,8 +121,7 @@ class Conversation:
                 self.extend_approval(event.call_id)
             case events.ApprovalAnswered():
                 self.started.add(event.call_id)
-                if event.allowed and event.call_id in self._calls:
-                    self._allow(self._calls[event.call_id], event.scope)
+                self._keep_answer(event)
             case events.QuestionAsked():
                 self.question, self.answer = event, None
             case events.QuestionAnswered():
