@@ -14,6 +14,11 @@ def echo(text: str, max_chars: int = 80) -> str:
     return repr(text) if len(text) <= max_chars else f"(a text of {len(text):,} characters)"
 
 
+def is_line(text: str) -> bool:
+    """True if a text has no character that `check_line` refuses."""
+    return _NOT_IN_A_LINE.search(text) is None
+
+
 def check_line(what: str, text: str) -> None:
     """Refuse a name or title that would break a line, drive a terminal or hide what follows it."""
     if found := _NOT_IN_A_LINE.search(text):
