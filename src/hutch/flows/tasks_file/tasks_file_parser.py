@@ -29,7 +29,6 @@ _INDENT = re.compile(r"[ \t]*")
 _ITEM = re.compile(r"([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)(?:\[(.)\](?=[ \t])(.*))?")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
-_HTML_COMMENT = re.compile(r"[ \t]*<!--")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,14 @@ class Section:
 
 
 class TasksFile:
-    """A parsed file. `lines` have their ends, and joined they are the text after the byte order mark."""
+    """A parsed file. `lines` have their ends, and joined they are the text after the byte order mark.
 
-    def __init__(self, text: str) -> None:
+    `parsed_lines` can be passed to a further file, which then parses only lines that differ.
+    """
+
+    def __init__(self, text: str, parsed_lines: dict[str, TaskLine | None] | None = None) -> None:
+        self.parsed_lines = {} if parsed_lines is None else parsed_lines
+        self._fields: dict[int, TaskFields] = {}
         self.bom = "\ufeff" if text.startswith("\ufeff") else ""
         self.lines: list[str] = _LINE.findall(text[len(self.bom) :])
         self.tasks: list[FileTask] = []
@@ -91,6 +95,11 @@ class TasksFile:
 
     def fields(self, task: FileTask) -> TaskFields:
         """The fields that the line of a task and its place show by themselves."""
+        if (found := self._fields.get(task.number)) is None:
+            found = self._fields[task.number] = self._read_fields(task)
+        return found
+
+    def _read_fields(self, task: FileTask) -> TaskFields:
         section, line = self.sections[task.section], task.line
         return TaskFields(
             title=line.title,
@@ -164,15 +173,15 @@ class _Scan:
         """Where a code fence or an HTML comment that starts here ends; past the file if it never does."""
         if indent > 3 and not self._open:
             return None
-        if found := _FENCE.match(line.rstrip("\r\n")):
+        if ("```" in line or "~~~" in line) and (found := _FENCE.match(line.rstrip("\r\n"))):
             inside = max((item for item, _ in self._open if item < indent), default=-1)
             end, closed = _fence_end(self._file.lines, at, found[1], inside + 1)
             task = next((task for item, task in self._open if task and item < indent), None)
             if task and not closed:
                 task.unclosed_fence = task.unclosed_fence or at
             return end
-        if (found := _HTML_COMMENT.match(line)) is not None:
-            if "-->" in line[found.end() :]:
+        if (bare := line.lstrip()).startswith("<!--"):
+            if "-->" in bare[4:]:
                 return at + 1
             lines = self._file.lines
             return next((n + 1 for n in range(at + 1, len(lines)) if "-->" in lines[n]), len(lines) + 1)
@@ -194,7 +203,11 @@ class _Scan:
                 task.criteria.append(CriterionLine(at, lead, text, box in TICKED))
             self._open.append((indent, None))
         else:
-            line = read_line(lead, box, body)
+            parsed = self._file.parsed_lines
+            if found.string in parsed:
+                line = parsed[found.string]
+            else:
+                line = parsed[found.string] = read_line(lead, box, body)
             added = FileTask(at, at + 1, indent, self._section, line, []) if line else None
             if added:
                 self._file.tasks.append(added)
@@ -213,6 +226,8 @@ class _Scan:
 
 
 def _indent(line: str) -> int:
+    if line[:1] not in (" ", "\t"):
+        return 0
     found = _INDENT.match(line)
     return len(found[0].expandtabs(4)) if found else 0
 
@@ -257,10 +272,6 @@ def _sections(headings: Sequence[tuple[int, int, str]], first: int, safe_end: in
             )
         )
     return sections
-
-
-def parse_tasks_file(text: str) -> TasksFile:
-    return TasksFile(text)
 
 
 def task_lines(file: TasksFile) -> Iterator[int]:

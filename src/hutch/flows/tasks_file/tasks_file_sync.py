@@ -114,15 +114,19 @@ class _Sync:
         """Merge a task of the file with the stored one."""
         stored, base = self._stored.get(key), self._base.get(key)
         side = _Side(self._file, task)
-        fields = replace(side.fields, state=_state_in_file(side, base))
+        fields = side.fields
+        if (state := _state_in_file(side, base)) != fields.state:
+            fields = replace(fields, state=state)
         if stored is None:
             self._updates.append(TaskUpdate("added", key, fields, 0, self._file.notes(task)))
             self._changed.append((task, TaskToWrite(key, fields, 1)))
         elif stored.archived:
             self._merge_archived(task, key, fields, stored, base)
         else:
-            merged, conflicts = merge_fields(key, base and base.fields, fields, stored.fields)
-            self._conflicts += conflicts
+            merged = fields
+            if fields != stored.fields:
+                merged, conflicts = merge_fields(key, base and base.fields, fields, stored.fields)
+                self._conflicts += conflicts
             revision = stored.revision
             if merged != stored.fields:
                 self._updates.append(TaskUpdate("changed", key, merged, revision))
@@ -181,5 +185,5 @@ def _state_in_file(side: _Side, base: _Side | None) -> TaskState:
 def sync_tasks_file(base_text: str, file_text: str, stored: Iterable[StoredTask]) -> SyncOutcome:
     """The outcome of a sync; with the same sides again it changes nothing."""
     file = TasksFile(file_text)
-    base = file if base_text == file_text else TasksFile(base_text)
+    base = file if base_text == file_text else TasksFile(base_text, file.parsed_lines)
     return _Sync(base, file, {task.key: task for task in stored}).run()

@@ -133,24 +133,23 @@ class TasksFileWriter:
         return {task.section: task for task in self._file.tasks if task.number not in self._leaving}
 
     def _change_criteria(self, task: FileTask, wanted: Sequence[AcceptanceCriterion]) -> None:
-        there: defaultdict[str, list[CriterionLine]] = defaultdict(list)
-        added: list[str] = []
-        for line in task.criteria:
-            there[line.text].append(line)
-        for criterion in wanted:
-            if lines := there[criterion.text]:
-                line = lines.pop(0)
-                if line.done != criterion.done:
-                    # The first brackets of the line are its box.
-                    text, mark = self._file.lines[line.number], "x" if criterion.done else " "
-                    self._replaced[line.number] = _BOX.sub(f"[{mark}]", text, count=1)
-            else:
+        """Mark, add and remove criteria. Lines get other texts only if the order has changed."""
+        lines = _matched(task.criteria, wanted)
+        if lines is None:
+            lines = [*task.criteria[: len(wanted)], *[None] * (len(wanted) - len(task.criteria))]
+        added = []
+        for line, criterion in zip(lines, wanted, strict=True):
+            mark = "x" if criterion.done else " "
+            if line is None:
                 added.append(self._eol(_criterion_text(task, criterion)))
+            elif (line.text, line.done) != (criterion.text, criterion.done):
+                text = f"{line.lead}[{mark}] {criterion.text}"
+                self._replaced[line.number] = text + self._end_of(line.number)
         if added and task.unclosed_fence:
             added.append(self._eol(" " * (task.indent + 1) + _LIST_END))
         if added:
             self._criteria_at[task.criteria_end] += added
-        self._removed |= {line.number for lines in there.values() for line in lines}
+        self._removed |= {each.number for each in task.criteria if each not in lines}
 
     def _take_block(self, task: FileTask) -> list[str]:
         """The lines of a task that moves elsewhere, less indented if it was below a list item."""
@@ -220,6 +219,8 @@ class TasksFileWriter:
             if number not in self._removed:
                 out.append(self._replaced.get(number, line))
         out += before.get(len(source), ())
+        if out and out[0].rstrip() == "---" != source[0].rstrip():
+            out.insert(0, self._eol(""))  # otherwise it would begin a front matter
         out = [
             line if line.endswith("\n") or number == len(out) - 1 else self._eol(line)
             for number, line in enumerate(out)
@@ -228,6 +229,21 @@ class TasksFileWriter:
         if source and not source[-1].endswith("\n"):
             text = text.removesuffix("\n").removesuffix("\r")
         return self._file.bom + text
+
+
+def _matched(
+    lines: Sequence[CriterionLine], wanted: Sequence[AcceptanceCriterion]
+) -> list[CriterionLine | None] | None:
+    """The line of each criterion, or None for new ones at the end; None if the order is another one."""
+    rest = iter(lines)
+    found: list[CriterionLine | None] = []
+    for criterion in wanted:
+        found.append(next((line for line in rest if line.text == criterion.text), None))
+    missing = found.index(None) if None in found else len(found)
+    if any(found[missing:]):
+        return None
+    texts = {line.text for line in lines if line not in found}
+    return None if any(each.text in texts for each in wanted[missing:]) else found
 
 
 def _criterion_text(task: FileTask, criterion: AcceptanceCriterion) -> str:
