@@ -27,6 +27,7 @@ LinkId = NewType("LinkId", str)
 CommentId = NewType("CommentId", str)
 ReviewId = NewType("ReviewId", str)
 TestRunId = NewType("TestRunId", str)
+TaskId = NewType("TaskId", str)
 
 PREFIXES = {
     "ses": "session",
@@ -40,6 +41,7 @@ PREFIXES = {
     "cmt": "comment",
     "rvw": "review",
     "tst": "test run",
+    "tsk": "task",
 }
 
 MIN_PART_CHARS = 3  # shorter parts of an id are refused
@@ -129,6 +131,10 @@ def new_review_id() -> ReviewId:
 
 def new_test_run_id() -> TestRunId:
     return TestRunId(_new("tst"))
+
+
+def new_task_id() -> TaskId:
+    return TaskId(_new("tsk"))
 
 
 def parse_session_id(text: str) -> SessionId:

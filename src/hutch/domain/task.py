@@ -5,7 +5,7 @@ keep them equal. A task's key (`T-12`) is unique in its repository, its id in th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar, get_args
 
 from hutch.domain.errors import BadRequest
@@ -92,6 +92,38 @@ class Task:
     created_by: str
     created_ms: int
     updated_ms: int
+
+
+TaskEventKind = Literal["created", "changed", "archived", "restored", "comment", "progress", "conflict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEvent:
+    """Something that happened to a task: a change of fields, a comment, a line of its progress log."""
+
+    id: int
+    task_id: str
+    kind: TaskEventKind
+    revision: int  # of the task, after it
+    by: str  # the id of a user, or `hutch`
+    at_ms: int
+    note: str = ""
+    changes: Mapping[str, tuple[object, object]]  # the old and the new value by field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Which tasks to list; empty values do not restrict."""
+
+    repository: str = ""
+    states: tuple[TaskState, ...] = ()
+    owner: str = ""
+    label: str = ""
+    milestone: str = ""
+    priority: TaskPriority = ""
+    text: str = ""  # in the key, the title or the description
+    link: str = ""  # the id of a session or change, or a URL
+    archived: bool = False
 
 
 def heading_state(heading: str) -> TaskState | None:

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from hutch.store.columns_shared_with_migrations import ROW, numbers, text_keys, texts
 
-REVISIONS = (*(f"{number:04}" for number in range(1, 17)), "0018", "0019", "0020", "0022", "0023")
+REVISIONS = (*(f"{number:04}" for number in range(1, 17)), "0018", "0019", "0020", "0022", "0023", "0024")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()

@@ -1,0 +1,266 @@
+"""Tasks as rows, each with a revision: a change that was made from an older one is refused."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
+
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.task import (
+    AcceptanceCriterion,
+    Task,
+    TaskEvent,
+    TaskEventKind,
+    TaskFields,
+    TaskFilter,
+    TaskLink,
+)
+from hutch.store.table_access import Rows
+from hutch.store.task_tables import task_history, task_links, tasks
+from hutch.system.steady_clock import wall_ms
+
+LISTS = ("labels", "depends_on", "criteria")
+FIELDS = tuple(field.name for field in fields(TaskFields))
+# Columns beside the fields that a TASKS.md can express.
+OWN = (
+    "id",
+    "repository",
+    "key",
+    "description",
+    "created_by",
+    "revision",
+    "created_ms",
+    "updated_ms",
+    "archived",
+)
+BATCH = 500  # ids in one statement
+
+
+class Tasks:
+    """The tasks of an installation."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def add(self, task: Task, next_key: Callable[[set[str]], str]) -> Task:
+        """Store a new task; without a key it gets the next one of its repository."""
+
+        def add(connection: Connection) -> Task:
+            used = select(tasks.c.key).where(tasks.c.repository == task.repository)
+            keys = set(connection.scalars(used))
+            if task.key in keys:
+                raise Conflict(f"There is a task {task.key} in this repository already.")
+            added = replace(task, key=task.key or next_key(keys))
+            _insert(connection, added)
+            return added
+
+        return await self._rows.change(add)
+
+    async def get(self, task_id: str) -> Task | None:
+        found = await self._select(select(tasks).where(tasks.c.id == task_id))
+        return found[0] if found else None
+
+    async def find(self, name: str, repository: str = "") -> Task:
+        """A task by its id, or by its key, in one repository or in the only one that has it."""
+        statement = select(tasks).where(or_(tasks.c.id == name, tasks.c.key == name))
+        if repository:
+            statement = statement.where(tasks.c.repository == repository)
+        found = await self._select(statement.limit(10))
+        if not found:
+            raise NotFound(f"There is no task {echo(name)}. List them: hutch tasks list")
+        if len(found) > 1:
+            there = ", ".join(sorted(task.repository or "(none)" for task in found))
+            raise Conflict(f"Several repositories have a task {echo(name)}: {there}. Name the repository.")
+        return found[0]
+
+    async def list(self, which: TaskFilter, *, before: str = "", limit: int = 100) -> "list[Task]":
+        """The newest first."""
+        statement = _filtered(which).order_by(tasks.c.id.desc()).limit(limit)
+        if before:
+            statement = statement.where(tasks.c.id < before)
+        return await self._select(statement)
+
+    async def of_repository(self, repository: str) -> "list[Task]":
+        """All tasks of a repository, archived ones too, the oldest first."""
+        return await self._select(
+            select(tasks).where(tasks.c.repository == repository).order_by(tasks.c.id), links=False
+        )
+
+    async def change(self, task: Task, changed: Task, *, by: str, note: str = "") -> Task:
+        """Store another state of a task, unless it was changed since `task` was read."""
+        return (await self.change_all([(task, changed)], by=by, note=note))[0]
+
+    async def change_all(
+        self, pairs: Sequence[tuple[Task | None, Task]], *, by: str, note: str = ""
+    ) -> "list[Task]":
+        """Store new tasks (their old state is None) and changed ones; all of them, or none."""
+
+        def write(connection: Connection) -> list[Task]:
+            stored = []
+            for old, new in pairs:
+                if old is None:
+                    _insert(connection, new)
+                    stored.append(new)
+                else:
+                    stored.append(_change(connection, old, new, by, note))
+            return stored
+
+        return await self._rows.change(write)
+
+    async def note(
+        self,
+        task: Task,
+        kind: TaskEventKind,
+        text: str,
+        *,
+        by: str,
+        changes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add an entry to the history of a task, without a change of the task."""
+        await self._rows.change(
+            lambda connection: _note(connection, task.id, kind, task.revision, by, text, changes or {})
+        )
+
+    async def history(self, task_id: str, *, after: int = 0, limit: int = 200) -> "list[TaskEvent]":
+        """The oldest first."""
+        statement = select(task_history).where(task_history.c.task_id == task_id)
+        statement = statement.where(task_history.c.position > after).order_by(task_history.c.position)
+        rows = await self._rows.fetch(
+            lambda connection: connection.execute(statement.limit(limit)).mappings().all()
+        )
+        return [_event(row) for row in rows]
+
+    async def link(self, task: Task, link: TaskLink, *, by: str) -> None:
+        """Add a link; one that is there stays."""
+        row = {"task_id": task.id, "kind": link.kind, "target": link.target}
+
+        def write(connection: Connection) -> None:
+            there = select(task_links.c.by).where(*(task_links.c[name] == row[name] for name in row))
+            if connection.execute(there).first() is None:
+                connection.execute(insert(task_links).values(**row, by=by, at_ms=wall_ms()))
+
+        await self._rows.change(write)
+
+    async def unlink(self, task: Task, link: TaskLink) -> None:
+        row = {"task_id": task.id, "kind": link.kind, "target": link.target}
+        statement = delete(task_links).where(*(task_links.c[name] == row[name] for name in row))
+        await self._rows.change(lambda connection: connection.execute(statement).rowcount)
+
+    async def _select(self, statement: Select[Any], *, links: bool = True) -> "list[Task]":
+        def read(connection: Connection) -> list[Task]:
+            rows = connection.execute(statement).mappings().all()
+            found = _links(connection, [row["id"] for row in rows]) if links else {}
+            return [_task(row, tuple(found.get(row["id"], ()))) for row in rows]
+
+        return await self._rows.fetch(read)
+
+
+def _filtered(which: TaskFilter) -> Select[Any]:
+    statement = select(tasks).where(tasks.c.archived == which.archived)
+    for name in ("repository", "owner", "milestone", "priority"):
+        if value := getattr(which, name):
+            statement = statement.where(tasks.c[name] == value)
+    if which.states:
+        statement = statement.where(tasks.c.state.in_(which.states))
+    if which.label:
+        statement = statement.where(tasks.c.labels.contains(_json(which.label), autoescape=True))
+    if which.text:
+        columns = (tasks.c.key, tasks.c.title, tasks.c.description)
+        text = which.text.lower()
+        statement = statement.where(
+            or_(*(func.lower(column).contains(text, autoescape=True) for column in columns))
+        )
+    if which.link:
+        linked = select(task_links.c.task_id).where(task_links.c.target == which.link)
+        statement = statement.where(tasks.c.id.in_(linked))
+    return statement
+
+
+def _insert(connection: Connection, task: Task) -> None:
+    connection.execute(insert(tasks).values(_row(task)))
+    _note(connection, task.id, "created", task.revision, task.created_by, "", {})
+
+
+def _change(connection: Connection, old: Task, new: Task, by: str, note: str) -> Task:
+    changes = _differences(old, new)
+    if not changes:
+        return old
+    stored = replace(new, revision=old.revision + 1, updated_ms=wall_ms())
+    this = (tasks.c.id == old.id, tasks.c.revision == old.revision)
+    if connection.execute(update(tasks).where(*this).values(_row(stored))).rowcount != 1:
+        raise Conflict(f"The task {old.key} was changed since revision {old.revision}. Read it again.")
+    kind: TaskEventKind = "changed"
+    if old.archived != new.archived:
+        kind = "archived" if new.archived else "restored"
+    _note(connection, old.id, kind, stored.revision, by, note, changes)
+    return stored
+
+
+def _differences(old: Task, new: Task) -> dict[str, tuple[Any, Any]]:
+    before, after = (
+        {**_values(task.fields), "description": task.description, "archived": task.archived, "key": task.key}
+        for task in (old, new)
+    )
+    return {name: (before[name], after[name]) for name in before if before[name] != after[name]}
+
+
+def _values(task: TaskFields) -> dict[str, Any]:
+    values = {name: getattr(task, name) for name in FIELDS}
+    return values | {"criteria": [asdict(each) for each in task.criteria]}
+
+
+def _row(task: Task) -> dict[str, Any]:
+    values = _values(task.fields)
+    return {
+        **values,
+        **{name: _json(values[name]) for name in LISTS},
+        **{name: getattr(task, name) for name in OWN},
+    }
+
+
+def _task(row: Mapping[str, Any], links: tuple[TaskLink, ...]) -> Task:
+    values = {name: row[name] for name in FIELDS}
+    for name in ("labels", "depends_on"):
+        values[name] = tuple(json.loads(row[name])) if row[name] != "[]" else ()
+    criteria = json.loads(row["criteria"]) if row["criteria"] != "[]" else ()
+    values["criteria"] = tuple(AcceptanceCriterion(each["text"], each["done"]) for each in criteria)
+    return Task(
+        fields=TaskFields(**values),
+        links=links,
+        **{name: row[name] for name in OWN},
+    )
+
+
+def _links(connection: Connection, ids: Sequence[str]) -> dict[str, list[TaskLink]]:
+    found: dict[str, list[TaskLink]] = {}
+    for start in range(0, len(ids), BATCH):
+        statement = select(task_links).where(task_links.c.task_id.in_(ids[start : start + BATCH]))
+        for row in connection.execute(statement.order_by(task_links.c.at_ms)).mappings():
+            found.setdefault(row["task_id"], []).append(TaskLink(row["kind"], row["target"]))
+    return found
+
+
+def _note(
+    connection: Connection,
+    task_id: str,
+    kind: TaskEventKind,
+    revision: int,
+    by: str,
+    note: str,
+    changes: Mapping[str, Any],
+) -> None:
+    row = {"task_id": task_id, "kind": kind, "revision": revision, "by": by, "note": note}
+    connection.execute(insert(task_history).values(**row, changes=_json(changes), at_ms=wall_ms()))
+
+
+def _event(row: Mapping[str, Any]) -> TaskEvent:
+    names: Iterable[str] = ("task_id", "kind", "revision", "by", "at_ms", "note")
+    changes = {name: (old, new) for name, (old, new) in json.loads(row["changes"]).items()}
+    return TaskEvent(id=row["position"], changes=changes, **{name: row[name] for name in names})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
