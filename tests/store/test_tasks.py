@@ -53,7 +53,7 @@ async def test_a_task_comes_back_as_it_was(stored: Tasks) -> None:
     second = await stored.add(task(FULL), next_key)
     assert (first.key, second.key) == ("T-1", "T-2")
     assert await stored.get(second.id) == second
-    assert await stored.list(TaskFilter()) == [second, first]
+    assert await stored.matching(TaskFilter()) == [second, first]
     assert await stored.of_repository(REPOSITORY) == [first, second]
     assert await stored.get("tsk_none") is None
 
@@ -97,7 +97,7 @@ async def test_a_change_from_an_old_revision_is_refused_and_changes_nothing(stor
         await stored.change_all(
             [(other, replace(other, description="lost")), (old, replace(old, description="old"))], by="usr_2"
         )
-    assert await stored.list(TaskFilter()) == [other, new]
+    assert await stored.matching(TaskFilter()) == [other, new]
 
 
 async def test_a_change_that_changes_nothing_leaves_the_revision(stored: Tasks) -> None:
@@ -127,7 +127,7 @@ async def test_filters(stored: Tasks) -> None:
         TaskFilter(archived=True): [gone],
         TaskFilter(text="%x%"): [],
     }.items():
-        assert await stored.list(which) == expected, which
-    assert await stored.list(TaskFilter(), before=full.id, limit=1) == [plain]
+        assert await stored.matching(which) == expected, which
+    assert await stored.matching(TaskFilter(), before=full.id, limit=1) == [plain]
     await stored.unlink(full, TaskLink("session", "ses_1"))
-    assert await stored.list(TaskFilter(link="ses_1")) == []
+    assert await stored.matching(TaskFilter(link="ses_1")) == []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, Select, delete, func, insert, or_, select, update
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.one_line_text_check_and_quoting import echo
@@ -51,10 +51,8 @@ class Tasks:
         def add(connection: Connection) -> Task:
             used = select(tasks.c.key).where(tasks.c.repository == task.repository)
             keys = set(connection.scalars(used))
-            if task.key in keys:
-                raise Conflict(f"There is a task {task.key} in this repository already.")
             added = replace(task, key=task.key or next_key(keys))
-            _insert(connection, added)
+            _insert(connection, [added])
             return added
 
         return await self._rows.change(add)
@@ -76,14 +74,14 @@ class Tasks:
             raise Conflict(f"Several repositories have a task {echo(name)}: {there}. Name the repository.")
         return found[0]
 
-    async def list(self, which: TaskFilter, *, before: str = "", limit: int = 100) -> "list[Task]":
+    async def matching(self, which: TaskFilter, *, before: str = "", limit: int = 100) -> list[Task]:
         """The newest first."""
         statement = _filtered(which).order_by(tasks.c.id.desc()).limit(limit)
         if before:
             statement = statement.where(tasks.c.id < before)
         return await self._select(statement)
 
-    async def of_repository(self, repository: str) -> "list[Task]":
+    async def of_repository(self, repository: str) -> list[Task]:
         """All tasks of a repository, archived ones too, the oldest first."""
         return await self._select(
             select(tasks).where(tasks.c.repository == repository).order_by(tasks.c.id), links=False
@@ -95,18 +93,12 @@ class Tasks:
 
     async def change_all(
         self, pairs: Sequence[tuple[Task | None, Task]], *, by: str, note: str = ""
-    ) -> "list[Task]":
+    ) -> list[Task]:
         """Store new tasks (their old state is None) and changed ones; all of them, or none."""
 
         def write(connection: Connection) -> list[Task]:
-            stored = []
-            for old, new in pairs:
-                if old is None:
-                    _insert(connection, new)
-                    stored.append(new)
-                else:
-                    stored.append(_change(connection, old, new, by, note))
-            return stored
+            _insert(connection, [new for old, new in pairs if old is None])
+            return [new if old is None else _change(connection, old, new, by, note) for old, new in pairs]
 
         return await self._rows.change(write)
 
@@ -120,11 +112,10 @@ class Tasks:
         changes: Mapping[str, Any] | None = None,
     ) -> None:
         """Add an entry to the history of a task, without a change of the task."""
-        await self._rows.change(
-            lambda connection: _note(connection, task.id, kind, task.revision, by, text, changes or {})
-        )
+        row = _history_row(task.id, kind, task.revision, by, text, changes or {})
+        await self._rows.change(lambda connection: connection.execute(insert(task_history).values(row)))
 
-    async def history(self, task_id: str, *, after: int = 0, limit: int = 200) -> "list[TaskEvent]":
+    async def history(self, task_id: str, *, after: int = 0, limit: int = 200) -> list[TaskEvent]:
         """The oldest first."""
         statement = select(task_history).where(task_history.c.task_id == task_id)
         statement = statement.where(task_history.c.position > after).order_by(task_history.c.position)
@@ -149,7 +140,7 @@ class Tasks:
         statement = delete(task_links).where(*(task_links.c[name] == row[name] for name in row))
         await self._rows.change(lambda connection: connection.execute(statement).rowcount)
 
-    async def _select(self, statement: Select[Any], *, links: bool = True) -> "list[Task]":
+    async def _select(self, statement: Select[Any], *, links: bool = True) -> list[Task]:
         def read(connection: Connection) -> list[Task]:
             rows = connection.execute(statement).mappings().all()
             found = _links(connection, [row["id"] for row in rows]) if links else {}
@@ -179,9 +170,16 @@ def _filtered(which: TaskFilter) -> Select[Any]:
     return statement
 
 
-def _insert(connection: Connection, task: Task) -> None:
-    connection.execute(insert(tasks).values(_row(task)))
-    _note(connection, task.id, "created", task.revision, task.created_by, "", {})
+def _insert(connection: Connection, new: Sequence[Task]) -> None:
+    for repository in {task.repository for task in new}:
+        there = select(tasks.c.key).where(tasks.c.repository == repository)
+        keys = {task.key for task in new if task.repository == repository}
+        if used := keys.intersection(connection.scalars(there)):
+            raise Conflict(f"There is a task {min(used)} in this repository already.")
+    if new:
+        history = [_history_row(task.id, "created", task.revision, task.created_by, "", {}) for task in new]
+        connection.execute(insert(tasks), [_row(task) for task in new])
+        connection.execute(insert(task_history), history)
 
 
 def _change(connection: Connection, old: Task, new: Task, by: str, note: str) -> Task:
@@ -195,7 +193,8 @@ def _change(connection: Connection, old: Task, new: Task, by: str, note: str) ->
     kind: TaskEventKind = "changed"
     if old.archived != new.archived:
         kind = "archived" if new.archived else "restored"
-    _note(connection, old.id, kind, stored.revision, by, note, changes)
+    row = _history_row(old.id, kind, stored.revision, by, note, changes)
+    connection.execute(insert(task_history).values(row))
     return stored
 
 
@@ -221,7 +220,7 @@ def _row(task: Task) -> dict[str, Any]:
     }
 
 
-def _task(row: Mapping[str, Any], links: tuple[TaskLink, ...]) -> Task:
+def _task(row: RowMapping, links: tuple[TaskLink, ...]) -> Task:
     values = {name: row[name] for name in FIELDS}
     for name in ("labels", "depends_on"):
         values[name] = tuple(json.loads(row[name])) if row[name] != "[]" else ()
@@ -243,20 +242,14 @@ def _links(connection: Connection, ids: Sequence[str]) -> dict[str, list[TaskLin
     return found
 
 
-def _note(
-    connection: Connection,
-    task_id: str,
-    kind: TaskEventKind,
-    revision: int,
-    by: str,
-    note: str,
-    changes: Mapping[str, Any],
-) -> None:
+def _history_row(
+    task_id: str, kind: TaskEventKind, revision: int, by: str, note: str, changes: Mapping[str, Any]
+) -> dict[str, Any]:
     row = {"task_id": task_id, "kind": kind, "revision": revision, "by": by, "note": note}
-    connection.execute(insert(task_history).values(**row, changes=_json(changes), at_ms=wall_ms()))
+    return {**row, "changes": _json(changes), "at_ms": wall_ms()}
 
 
-def _event(row: Mapping[str, Any]) -> TaskEvent:
+def _event(row: RowMapping) -> TaskEvent:
     names: Iterable[str] = ("task_id", "kind", "revision", "by", "at_ms", "note")
     changes = {name: (old, new) for name, (old, new) in json.loads(row["changes"]).items()}
     return TaskEvent(id=row["position"], changes=changes, **{name: row[name] for name in names})

@@ -7,6 +7,7 @@ is used and both are reported. Labels, dependencies and criteria are merged entr
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from hutch.domain.task import AcceptanceCriterion, TaskFields
 from hutch.system.lazy_dataclass import dataclass
@@ -51,7 +52,7 @@ def merge_fields(
         return file, []
     if file == old:
         return stored, []
-    merged: dict[str, str] = {}
+    merged: dict[str, Any] = {}
     conflicts = []
     for name in SCALARS:
         was, there, here = (getattr(side, name) for side in (old, file, stored))
@@ -61,7 +62,7 @@ def merge_fields(
     return (
         replace(
             file,
-            **merged,  # type: ignore[arg-type] - each value is one of the two sides'
+            **merged,
             labels=_merge_names(old.labels, file.labels, stored.labels),
             depends_on=_merge_names(old.depends_on, file.depends_on, stored.depends_on),
             criteria=_merge_criteria(old.criteria, file.criteria, stored.criteria),

@@ -98,8 +98,8 @@ def _keys_by_title(keyless: Iterable[FileTask], missing: Mapping[str, KnownTask]
         if task.listed:
             keys_of[task.title].append(key)
     lines_of: defaultdict[str, list[int]] = defaultdict(list)
-    for task in keyless:
-        lines_of[task.line.title].append(task.number)
+    for line in keyless:
+        lines_of[line.line.title].append(line.number)
     return {
         numbers[0]: keys_of[title][0]
         for title, numbers in lines_of.items()

@@ -125,7 +125,7 @@ class _Sync:
         else:
             merged = fields
             if fields != stored.fields:
-                merged, conflicts = merge_fields(key, base and base.fields, fields, stored.fields)
+                merged, conflicts = merge_fields(key, base.fields if base else None, fields, stored.fields)
                 self._conflicts += conflicts
             revision = stored.revision
             if merged != stored.fields:

@@ -1,0 +1,119 @@
+"""Syncs the stored tasks of a repository with the text of its TASKS.md.
+
+The client keeps the text of its last sync, because each clone of a repository has a state of its own.
+It gets the merged text back. If it fails to write it, the next sync finds both sides equal.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.ids import new_task_id
+from hutch.domain.task import MAX_DESCRIPTION_CHARS, Task
+from hutch.domain.user import Caller
+from hutch.flows.tasks.task_requests import TaskServices, check_writer, task_repository
+from hutch.flows.tasks_file.backlog_folder import BacklogImport
+from hutch.flows.tasks_file.tasks_file_sync import StoredTask, SyncOutcome, TaskUpdate, sync_tasks_file
+from hutch.system.steady_clock import wall_ms
+
+MAX_FILE_CHARS = 8 << 20
+MAX_ATTEMPTS = 5  # if tasks are changed while the sync is computed
+MIN_REMOVALS = 5  # fewer are never suspicious
+
+
+async def sync_text(
+    services: TaskServices,
+    who: Caller,
+    *,
+    repository: str,
+    base: str,
+    text: str,
+    allow_removals: bool = False,
+    dry_run: bool = False,
+) -> SyncOutcome:
+    """Merge a file with the stored tasks, and store the result unless it is a dry run.
+
+    A file that has lost most of its tasks is refused: an open code fence hides them, for example.
+    """
+    check_writer(who)
+    if max(len(base), len(text)) > MAX_FILE_CHARS:
+        raise BadRequest(f"A file of tasks has at most {MAX_FILE_CHARS:,} characters.")
+    name = task_repository(repository)
+    for _ in range(MAX_ATTEMPTS):
+        stored = {task.key: task for task in await services.tasks.of_repository(name)}
+        outcome = await asyncio.to_thread(
+            sync_tasks_file, base, text, [_as_stored(task) for task in stored.values()]
+        )
+        if not allow_removals:
+            _check_removals(outcome, stored.values())
+        if dry_run:
+            return outcome
+        pairs = [_pair(stored.get(update.key), update, name, who) for update in outcome.updates]
+        try:
+            await services.tasks.change_all(pairs, by=who.user.id, note="synced with the file")
+        except Conflict:
+            continue
+        await _note_conflicts(services, who, outcome, name)
+        return outcome
+    raise Conflict("The tasks were changed again and again during the sync. Repeat it.")
+
+
+def _as_stored(task: Task) -> StoredTask:
+    return StoredTask(task.key, task.fields, task.revision, task.archived)
+
+
+def _check_removals(outcome: SyncOutcome, stored: Iterable[Task]) -> None:
+    listed = sum(not task.archived for task in stored)
+    gone = [update.key for update in outcome.updates if update.kind == "archived"]
+    if len(gone) > MIN_REMOVALS and len(gone) * 2 > listed:
+        raise Conflict(
+            f"The file no longer shows {len(gone)} of {listed} tasks, such as {gone[0]}. Look for a code "
+            "fence or comment that is not closed. If they were removed on purpose, allow it: --allow-removals"
+        )
+
+
+def _pair(old: Task | None, update: TaskUpdate, repository: str, who: Caller) -> tuple[Task | None, Task]:
+    """The old and the new state of a task that a sync changes."""
+    if old is not None:
+        return old, replace(old, fields=update.fields, archived=update.kind == "archived")
+    now = wall_ms()
+    return None, Task(
+        id=new_task_id(),
+        repository=repository,
+        key=update.key,
+        fields=update.fields,
+        description=update.notes[:MAX_DESCRIPTION_CHARS],
+        created_by=who.user.id,
+        created_ms=now,
+        updated_ms=now,
+    )
+
+
+async def _note_conflicts(services: TaskServices, who: Caller, outcome: SyncOutcome, repository: str) -> None:
+    """Both values of a conflict stay in the history of the task."""
+    for conflict in outcome.conflicts:
+        task = await services.tasks.find(conflict.key, repository)
+        values = {conflict.field: (conflict.stored, conflict.file)}
+        await services.tasks.note(task, "conflict", conflict.remedy, by=who.user.id, changes=values)
+
+
+async def import_backlog(
+    services: TaskServices, who: Caller, found: BacklogImport, *, repository: str
+) -> tuple[int, int]:
+    """Store the tasks of a Backlog.md folder; the numbers of added and of changed ones."""
+    check_writer(who)
+    name = task_repository(repository)
+    stored = {task.key: task for task in await services.tasks.of_repository(name)}
+    pairs: list[tuple[Task | None, Task]] = []
+    for task in found.tasks:
+        update = TaskUpdate(
+            "archived" if task.archived else "changed", task.key, task.fields, 0, task.description
+        )
+        old, new = _pair(stored.get(task.key), update, name, who)
+        new = replace(new, description=task.description or new.description, archived=task.archived)
+        if old != new:
+            pairs.append((old, new))
+    await services.tasks.change_all(pairs, by=who.user.id, note="imported from Backlog.md")
+    added = sum(old is None for old, _ in pairs)
+    return added, len(pairs) - added

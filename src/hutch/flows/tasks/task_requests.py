@@ -1,0 +1,193 @@
+"""What users do with tasks: create, read, change, comment, link.
+
+Owners, members and observers see all tasks; owners and members change them. Assessors and candidates
+see none: tasks say what a team works on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
+from hutch.domain.ids import new_task_id
+from hutch.domain.one_line_text_check_and_quoting import check_line, echo
+from hutch.domain.redaction import Redactor
+from hutch.domain.task import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_TITLE_CHARS,
+    TASK_LINK_KINDS,
+    AcceptanceCriterion,
+    Task,
+    TaskEvent,
+    TaskFields,
+    TaskFilter,
+    TaskLink,
+    check_key,
+    task_fields,
+)
+from hutch.domain.user import Caller
+from hutch.flows.policies.canonical_repository_name import repository_name
+from hutch.flows.tasks_file.task_keys import KeySequence
+from hutch.store.table_access import Rows
+from hutch.store.tasks import FIELDS, Tasks
+from hutch.system.lazy_dataclass import dataclass
+from hutch.system.steady_clock import wall_ms
+
+READING_ROLES = ("owner", "member", "observer")
+WRITING_ROLES = ("owner", "member")
+MAX_REPOSITORY_CHARS = 1000
+UNCHANGED_REVISION = 0  # of a request that does not say which revision it changes
+
+
+@dataclass(frozen=True, slots=True)
+class TaskServices:
+    """The rows, and the redactor of texts that are stored."""
+
+    rows: Rows
+    redactor: Redactor
+
+    @property
+    def tasks(self) -> Tasks:
+        return Tasks(self.rows)
+
+
+def check_reader(who: Caller) -> None:
+    who.need("read")
+    _check_role(who, READING_ROLES)
+
+
+def check_writer(who: Caller) -> None:
+    who.need("write")
+    _check_role(who, WRITING_ROLES)
+
+
+def _check_role(who: Caller, roles: tuple[str, ...]) -> None:
+    if who.user.role not in roles:
+        raise Denied(
+            f"{who.user.name} is {who.user.role}; tasks are for {', '.join(roles)}. "
+            f"An owner can change the role: hutch users role {who.user.name} ROLE"
+        )
+
+
+def task_repository(address: str) -> str:
+    """The name of a repository, however its address is written; empty for tasks without one."""
+    check_line("The repository of a task", address)
+    if len(address) > MAX_REPOSITORY_CHARS:
+        raise BadRequest(f"The address of a repository has at most {MAX_REPOSITORY_CHARS:,} characters.")
+    return repository_name(address) if address.strip() else ""
+
+
+async def create_task(
+    services: TaskServices,
+    who: Caller,
+    values: Mapping[str, Any],
+    *,
+    repository: str = "",
+    key: str = "",
+    description: str = "",
+) -> Task:
+    """Create a task; without a key it gets the next one of its repository."""
+    check_writer(who)
+    now = wall_ms()
+    task = Task(
+        id=new_task_id(),
+        repository=task_repository(repository),
+        key=check_key(key) if key else "",
+        fields=_redacted(services, task_fields(**values)),
+        description=_description(services, description),
+        created_by=who.user.id,
+        created_ms=now,
+        updated_ms=now,
+    )
+    return await services.tasks.add(task, lambda used: KeySequence(used).next())
+
+
+async def find_task(services: TaskServices, who: Caller, name: str, repository: str = "") -> Task:
+    """A task by its id, or by its key in a repository."""
+    check_reader(who)
+    return await services.tasks.find(name, task_repository(repository))
+
+
+async def list_tasks(
+    services: TaskServices, who: Caller, which: TaskFilter, *, before: str = "", limit: int = 100
+) -> list[Task]:
+    """The newest first."""
+    check_reader(who)
+    which = replace(which, repository=task_repository(which.repository))
+    return await services.tasks.matching(which, before=before, limit=limit)
+
+
+async def change_task(
+    services: TaskServices,
+    who: Caller,
+    task_id: str,
+    changes: Mapping[str, Any],
+    *,
+    revision: int = UNCHANGED_REVISION,
+) -> Task:
+    """Change fields, the description, or whether the task is archived; absent ones stay as they are.
+
+    With `revision` the change is refused if the task has another one by now.
+    """
+    check_writer(who)
+    task = await services.tasks.get(task_id)
+    if task is None:
+        raise NotFound(f"There is no task {echo(task_id)}. List them: hutch tasks list")
+    if revision not in (UNCHANGED_REVISION, task.revision):
+        raise Conflict(
+            f"The task {task.key} has revision {task.revision} by now, not {revision}. Read it again."
+        )
+    values = {name: getattr(task.fields, name) for name in FIELDS}
+    values |= {name: value for name, value in changes.items() if name in values}
+    changed = replace(task, fields=_redacted(services, task_fields(**values)))
+    if "description" in changes:
+        changed = replace(changed, description=_description(services, str(changes["description"])))
+    if "archived" in changes:
+        changed = replace(changed, archived=bool(changes["archived"]))
+    return await services.tasks.change(task, changed, by=who.user.id)
+
+
+async def comment_on_task(
+    services: TaskServices, who: Caller, task: Task, text: str, *, progress: bool = False
+) -> None:
+    """Add a comment, or a line to the progress log."""
+    check_writer(who)
+    cleaned = _description(services, text).strip()
+    if not cleaned:
+        raise BadRequest("A comment cannot be empty.")
+    await services.tasks.note(task, "progress" if progress else "comment", cleaned, by=who.user.id)
+
+
+async def task_history(
+    services: TaskServices, who: Caller, task: Task, *, after: int = 0, limit: int = 200
+) -> list[TaskEvent]:
+    """Everything that happened to a task, the oldest first."""
+    check_reader(who)
+    return await services.tasks.history(task.id, after=after, limit=limit)
+
+
+async def link_task(services: TaskServices, who: Caller, task: Task, kind: str, target: str) -> Task:
+    """Link a session, a change, a pull request or an issue to a task."""
+    check_writer(who)
+    check_line("The target of a link", target)
+    known = next((each for each in TASK_LINK_KINDS if each == kind), None)
+    if known is None or not target.strip() or len(target) > MAX_TITLE_CHARS:
+        raise BadRequest(f"A link has a target and one of these kinds: {', '.join(TASK_LINK_KINDS)}.")
+    await services.tasks.link(task, TaskLink(known, target.strip()), by=who.user.id)
+    return await services.tasks.find(task.id)
+
+
+def criteria_from(texts: Iterable[Mapping[str, Any]]) -> list[AcceptanceCriterion]:
+    return [AcceptanceCriterion(str(each["text"]), bool(each.get("done"))) for each in texts]
+
+
+def _redacted(services: TaskServices, found: TaskFields) -> TaskFields:
+    redact = services.redactor.redact
+    criteria = tuple(AcceptanceCriterion(redact(each.text), each.done) for each in found.criteria)
+    return replace(found, title=redact(found.title), criteria=criteria)
+
+
+def _description(services: TaskServices, text: str) -> str:
+    if len(text) > MAX_DESCRIPTION_CHARS:
+        raise BadRequest(f"A text of a task has at most {MAX_DESCRIPTION_CHARS:,} characters.")
+    return services.redactor.redact(text)
