@@ -24,6 +24,7 @@ Work
     run             | hutch.cli.commands.run:run_command | Turn a prompt into a tested change.
     resume SESSION  | hutch.cli.commands.run:resume_command | Continue a run that was stopped.
     approvals       | hutch.cli.commands.permanent_approvals:app | List and withdraw permanent approvals.
+    tasks           | hutch.cli.commands.tasks:app | List, change and sync the tasks of a repository.
     changes         | hutch.cli.commands.proposed_changes:app | Review and merge changes of runs.
     review          | hutch.cli.commands.review:review_command | Have an agent review a change.
     eval            | hutch.cli.commands.eval:eval_command | Run a set of tasks and grade the results.

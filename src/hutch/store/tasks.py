@@ -87,6 +87,13 @@ class Tasks:
             select(tasks).where(tasks.c.repository == repository).order_by(tasks.c.id), links=False
         )
 
+    async def newest_change(self, repository: str) -> tuple[int, int]:
+        """Differs from an earlier result if a task of the repository was added or changed since."""
+        statement = select(func.count(), func.coalesce(func.sum(tasks.c.revision), 0))
+        statement = statement.where(tasks.c.repository == repository)
+        row = await self._rows.fetch(lambda connection: connection.execute(statement).one())
+        return int(row[0]), int(row[1])
+
     async def change(self, task: Task, changed: Task, *, by: str, note: str = "") -> Task:
         """Store another state of a task, unless it was changed since `task` was read."""
         return (await self.change_all([(task, changed)], by=by, note=note))[0]

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.ids import new_task_id
+from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.task import MAX_DESCRIPTION_CHARS, Task
 from hutch.domain.user import Caller
 from hutch.flows.tasks.task_requests import TaskServices, check_writer, task_repository
@@ -83,7 +84,7 @@ def _pair(old: Task | None, update: TaskUpdate, repository: str, who: Caller) ->
         repository=repository,
         key=update.key,
         fields=update.fields,
-        description=update.notes[:MAX_DESCRIPTION_CHARS],
+        description=replace_surrogates(update.notes)[:MAX_DESCRIPTION_CHARS],
         created_by=who.user.id,
         created_ms=now,
         updated_ms=now,
