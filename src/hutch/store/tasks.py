@@ -1,42 +1,32 @@
 """Tasks as rows, each with a revision: a change that was made from an older one is refused."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.task import (
-    AcceptanceCriterion,
     Task,
     TaskEvent,
     TaskEventKind,
-    TaskFields,
     TaskFilter,
     TaskLink,
 )
 from hutch.store.table_access import Rows
+from hutch.store.task_rows import (
+    event_from_row,
+    history_row,
+    links_of_tasks,
+    task_differences,
+    task_from_row,
+    task_row,
+    to_json_text,
+)
 from hutch.store.task_tables import task_history, task_links, tasks
 from hutch.system.steady_clock import wall_ms
-
-LISTS = ("labels", "depends_on", "criteria")
-FIELDS = tuple(field.name for field in fields(TaskFields))
-# Columns beside the fields that a TASKS.md can express.
-OWN = (
-    "id",
-    "repository",
-    "key",
-    "description",
-    "created_by",
-    "revision",
-    "created_ms",
-    "updated_ms",
-    "archived",
-)
-BATCH = 500  # ids in one statement
 
 
 class Tasks:
@@ -119,7 +109,7 @@ class Tasks:
         changes: Mapping[str, Any] | None = None,
     ) -> None:
         """Add an entry to the history of a task, without a change of the task."""
-        row = _history_row(task.id, kind, task.revision, by, text, changes or {})
+        row = history_row(task.id, kind, task.revision, by, text, changes or {})
         await self._rows.change(lambda connection: connection.execute(insert(task_history).values(row)))
 
     async def history(self, task_id: str, *, after: int = 0, limit: int = 200) -> list[TaskEvent]:
@@ -129,7 +119,7 @@ class Tasks:
         rows = await self._rows.fetch(
             lambda connection: connection.execute(statement.limit(limit)).mappings().all()
         )
-        return [_event(row) for row in rows]
+        return [event_from_row(row) for row in rows]
 
     async def link(self, task: Task, link: TaskLink, *, by: str) -> None:
         """Add a link; one that is there stays."""
@@ -150,8 +140,8 @@ class Tasks:
     async def _select(self, statement: Select[Any], *, links: bool = True) -> list[Task]:
         def read(connection: Connection) -> list[Task]:
             rows = connection.execute(statement).mappings().all()
-            found = _links(connection, [row["id"] for row in rows]) if links else {}
-            return [_task(row, tuple(found.get(row["id"], ()))) for row in rows]
+            found = links_of_tasks(connection, [row["id"] for row in rows]) if links else {}
+            return [task_from_row(row, tuple(found.get(row["id"], ()))) for row in rows]
 
         return await self._rows.fetch(read)
 
@@ -164,7 +154,7 @@ def _filtered(which: TaskFilter) -> Select[Any]:
     if which.states:
         statement = statement.where(tasks.c.state.in_(which.states))
     if which.label:
-        statement = statement.where(tasks.c.labels.contains(_json(which.label), autoescape=True))
+        statement = statement.where(tasks.c.labels.contains(to_json_text(which.label), autoescape=True))
     if which.text:
         columns = (tasks.c.key, tasks.c.title, tasks.c.description)
         text = which.text.lower()
@@ -184,83 +174,22 @@ def _insert(connection: Connection, new: Sequence[Task]) -> None:
         if used := keys.intersection(connection.scalars(there)):
             raise Conflict(f"There is a task {min(used)} in this repository already.")
     if new:
-        history = [_history_row(task.id, "created", task.revision, task.created_by, "", {}) for task in new]
-        connection.execute(insert(tasks), [_row(task) for task in new])
+        history = [history_row(task.id, "created", task.revision, task.created_by, "", {}) for task in new]
+        connection.execute(insert(tasks), [task_row(task) for task in new])
         connection.execute(insert(task_history), history)
 
 
 def _change(connection: Connection, old: Task, new: Task, by: str, note: str) -> Task:
-    changes = _differences(old, new)
+    changes = task_differences(old, new)
     if not changes:
         return old
     stored = replace(new, revision=old.revision + 1, updated_ms=wall_ms())
     this = (tasks.c.id == old.id, tasks.c.revision == old.revision)
-    if connection.execute(update(tasks).where(*this).values(_row(stored))).rowcount != 1:
+    if connection.execute(update(tasks).where(*this).values(task_row(stored))).rowcount != 1:
         raise Conflict(f"The task {old.key} was changed since revision {old.revision}. Read it again.")
     kind: TaskEventKind = "changed"
     if old.archived != new.archived:
         kind = "archived" if new.archived else "restored"
-    row = _history_row(old.id, kind, stored.revision, by, note, changes)
+    row = history_row(old.id, kind, stored.revision, by, note, changes)
     connection.execute(insert(task_history).values(row))
     return stored
-
-
-def _differences(old: Task, new: Task) -> dict[str, tuple[Any, Any]]:
-    before, after = (
-        {**_values(task.fields), "description": task.description, "archived": task.archived, "key": task.key}
-        for task in (old, new)
-    )
-    return {name: (before[name], after[name]) for name in before if before[name] != after[name]}
-
-
-def _values(task: TaskFields) -> dict[str, Any]:
-    values = {name: getattr(task, name) for name in FIELDS}
-    return values | {"criteria": [asdict(each) for each in task.criteria]}
-
-
-def _row(task: Task) -> dict[str, Any]:
-    values = _values(task.fields)
-    return {
-        **values,
-        **{name: _json(values[name]) for name in LISTS},
-        **{name: getattr(task, name) for name in OWN},
-    }
-
-
-def _task(row: RowMapping, links: tuple[TaskLink, ...]) -> Task:
-    values = {name: row[name] for name in FIELDS}
-    for name in ("labels", "depends_on"):
-        values[name] = tuple(json.loads(row[name])) if row[name] != "[]" else ()
-    criteria = json.loads(row["criteria"]) if row["criteria"] != "[]" else ()
-    values["criteria"] = tuple(AcceptanceCriterion(each["text"], each["done"]) for each in criteria)
-    return Task(
-        fields=TaskFields(**values),
-        links=links,
-        **{name: row[name] for name in OWN},
-    )
-
-
-def _links(connection: Connection, ids: Sequence[str]) -> dict[str, list[TaskLink]]:
-    found: dict[str, list[TaskLink]] = {}
-    for start in range(0, len(ids), BATCH):
-        statement = select(task_links).where(task_links.c.task_id.in_(ids[start : start + BATCH]))
-        for row in connection.execute(statement.order_by(task_links.c.at_ms)).mappings():
-            found.setdefault(row["task_id"], []).append(TaskLink(row["kind"], row["target"]))
-    return found
-
-
-def _history_row(
-    task_id: str, kind: TaskEventKind, revision: int, by: str, note: str, changes: Mapping[str, Any]
-) -> dict[str, Any]:
-    row = {"task_id": task_id, "kind": kind, "revision": revision, "by": by, "note": note}
-    return {**row, "changes": _json(changes), "at_ms": wall_ms()}
-
-
-def _event(row: RowMapping) -> TaskEvent:
-    names: Iterable[str] = ("task_id", "kind", "revision", "by", "at_ms", "note")
-    changes = {name: (old, new) for name, (old, new) in json.loads(row["changes"]).items()}
-    return TaskEvent(id=row["position"], changes=changes, **{name: row[name] for name in names})
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -49,7 +49,7 @@ def list_(
     repository: Repository = "",
     as_json: Json = False,
 ) -> None:
-    """List tasks, the newest first: those of the current repository that are not done."""
+    """List the open tasks of a repository, the newest first."""
     open_states = TASK_STATES if everything or archived else TASK_STATES[:4]
     which = TaskFilter(
         repository=repository_of(repository),

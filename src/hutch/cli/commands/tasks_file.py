@@ -105,10 +105,10 @@ def import_(
     repository: Repository = "",
     as_json: Json = False,
 ) -> None:
-    """Import the tasks of a Backlog.md folder; tasks with the same key are updated."""
+    """Import a folder of Backlog.md. Tasks with the same key are updated."""
     if not folder.is_dir():
         raise NotFound(f"There is no folder {folder}.")
-    files = {}
+    files: dict[str, str] = {}
     for path in sorted(folder.rglob("*.md")):
         inside = path.relative_to(folder).as_posix()
         if not path.is_symlink() and inside.startswith(("tasks/", "completed/", "archive/tasks/")):

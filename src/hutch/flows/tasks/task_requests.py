@@ -1,4 +1,4 @@
-"""What users do with tasks: create, read, change, comment, link.
+"""Requests of users about tasks: create, read, change, comment, link.
 
 Owners, members and observers see all tasks; owners and members change them. Assessors and candidates
 see none: tasks say what a team works on.
@@ -29,7 +29,8 @@ from hutch.domain.user import Caller
 from hutch.flows.policies.canonical_repository_name import repository_name
 from hutch.flows.tasks_file.task_keys import KeySequence
 from hutch.store.table_access import Rows
-from hutch.store.tasks import FIELDS, Tasks
+from hutch.store.task_rows import FIELDS
+from hutch.store.tasks import Tasks
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.steady_clock import wall_ms
 

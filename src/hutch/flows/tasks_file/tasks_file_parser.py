@@ -11,13 +11,11 @@ from functools import cached_property
 from hutch.domain.one_line_text_check_and_quoting import is_line
 from hutch.domain.task import (
     MAX_LISTED,
-    MAX_NAME_CHARS,
     MAX_TITLE_CHARS,
     AcceptanceCriterion,
     TaskFields,
-    TaskState,
-    heading_state,
 )
+from hutch.flows.tasks_file.heading_sections import find_sections
 from hutch.flows.tasks_file.hidden_comment import keys_in, priority_in, short_text_in
 from hutch.flows.tasks_file.task_line import TaskLine, read_line
 from hutch.system.lazy_dataclass import dataclass
@@ -59,17 +57,6 @@ class FileTask:
         return self.unclosed_fence or self.end
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The lines under a heading, up to the next one of any level."""
-
-    number: int  # of the heading's line; -1 for the lines before the first heading
-    end: int
-    level: int
-    milestone: str
-    state: TaskState | None
-
-
 class TasksFile:
     """A parsed file. `lines` have their ends, and joined they are the text after the byte order mark.
 
@@ -86,7 +73,7 @@ class TasksFile:
         self.safe_end = len(self.lines)  # before a code fence or comment that never ends
         self._headings: list[tuple[int, int, str]] = []
         _Scan(self).run(self._headings)
-        self.sections = _sections(self._headings, self.first_line, self.safe_end)
+        self.sections = find_sections(self._headings, self.first_line, self.safe_end)
 
     @cached_property
     def line_end(self) -> str:
@@ -247,31 +234,6 @@ def _fence_end(lines: Sequence[str], at: int, mark: str, min_indent: int) -> tup
         if bare.startswith(mark) and not bare.strip(mark[0]):
             return number + 1, True
     return len(lines) + 1, False
-
-
-def _sections(headings: Sequence[tuple[int, int, str]], first: int, safe_end: int) -> list[Section]:
-    """The sections, with the milestone and the state that their headings and those above give."""
-    ends = [*(at for at, _, _ in headings), safe_end]
-    top = [text for _, level, text in headings if level == 1]
-    is_title = bool(headings) and headings[0][1] == 1 and len(top) == 1
-    sections = [Section(first - 1 if first else -1, ends[0], 0, "", None)]
-    above: list[tuple[int, str, TaskState | None]] = []
-    for order, (at, level, text) in enumerate(headings):
-        above = [each for each in above if each[0] < level]
-        state = heading_state(text)
-        named = not state and 0 < len(text) <= MAX_NAME_CHARS and is_line(text)
-        milestone = text if named and not (order == 0 and is_title) else ""
-        above.append((level, milestone, state))
-        sections.append(
-            Section(
-                at,
-                ends[order + 1],
-                level,
-                next((each[1] for each in reversed(above) if each[1]), ""),
-                next((each[2] for each in reversed(above) if each[2]), None),
-            )
-        )
-    return sections
 
 
 def task_lines(file: TasksFile) -> Iterator[int]:

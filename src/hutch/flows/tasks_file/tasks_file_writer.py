@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hutch.domain.task import AcceptanceCriterion, TaskFields, TaskState
+from hutch.flows.tasks_file.criterion_lines import criterion_text, match_criteria
+from hutch.flows.tasks_file.heading_sections import Section
 from hutch.flows.tasks_file.task_line import TaskLine, line_with_fields, with_key, write_line
-from hutch.flows.tasks_file.tasks_file_parser import CriterionLine, FileTask, Section, TasksFile
+from hutch.flows.tasks_file.tasks_file_parser import FileTask, TasksFile
 from hutch.system.lazy_dataclass import dataclass
 
 TITLE_OF_NEW_FILE = "# Tasks"
@@ -134,14 +136,14 @@ class TasksFileWriter:
 
     def _change_criteria(self, task: FileTask, wanted: Sequence[AcceptanceCriterion]) -> None:
         """Mark, add and remove criteria. Lines get other texts only if the order has changed."""
-        lines = _matched(task.criteria, wanted)
+        lines = match_criteria(task.criteria, wanted)
         if lines is None:
             lines = [*task.criteria[: len(wanted)], *[None] * (len(wanted) - len(task.criteria))]
         added = []
         for line, criterion in zip(lines, wanted, strict=True):
             mark = "x" if criterion.done else " "
             if line is None:
-                added.append(self._eol(_criterion_text(task, criterion)))
+                added.append(self._eol(criterion_text(task, criterion)))
             elif (line.text, line.done) != (criterion.text, criterion.done):
                 text = f"{line.lead}[{mark}] {criterion.text}"
                 self._replaced[line.number] = text + self._end_of(line.number)
@@ -171,7 +173,7 @@ class TasksFileWriter:
         task = FileTask(0, 1, 0, 0, line, [])
         return [
             self._eol(write_line(line)),
-            *(self._eol(_criterion_text(task, each)) for each in wanted.fields.criteria),
+            *(self._eol(criterion_text(task, each)) for each in wanted.fields.criteria),
         ]
 
     def _inserted(self, section: int, lines: list[str], last: FileTask | None) -> tuple[int, list[str]]:
@@ -229,27 +231,6 @@ class TasksFileWriter:
         if source and not source[-1].endswith("\n"):
             text = text.removesuffix("\n").removesuffix("\r")
         return self._file.bom + text
-
-
-def _matched(
-    lines: Sequence[CriterionLine], wanted: Sequence[AcceptanceCriterion]
-) -> list[CriterionLine | None] | None:
-    """The line of each criterion, or None for new ones at the end; None if the order is another one."""
-    rest = iter(lines)
-    found: list[CriterionLine | None] = []
-    for criterion in wanted:
-        found.append(next((line for line in rest if line.text == criterion.text), None))
-    missing = found.index(None) if None in found else len(found)
-    if any(found[missing:]):
-        return None
-    texts = {line.text for line in lines if line not in found}
-    return None if any(each.text in texts for each in wanted[missing:]) else found
-
-
-def _criterion_text(task: FileTask, criterion: AcceptanceCriterion) -> str:
-    width = len(task.line.lead.expandtabs(4))
-    lead = task.criteria[0].lead if task.criteria else f"{' ' * width}- "
-    return f"{lead}[{'x' if criterion.done else ' '}] {criterion.text}"
 
 
 def _dedent(line: str, width: int) -> str:

@@ -3,41 +3,25 @@
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
-from pydantic import Field
 
-from hutch.domain.task import (
-    MAX_DESCRIPTION_CHARS,
-    MAX_LISTED,
-    MAX_NAME_CHARS,
-    MAX_TITLE_CHARS,
-    AcceptanceCriterion,
-    Task,
-    TaskEvent,
-    TaskFields,
-    TaskFilter,
-    TaskLink,
-    TaskLinkKind,
-    TaskPriority,
-    TaskState,
-)
+from hutch.domain.task import MAX_NAME_CHARS, MAX_TITLE_CHARS, TaskFilter, TaskPriority, TaskState
 from hutch.flows.tasks import task_requests as flow
-from hutch.flows.tasks.task_file_sync import MAX_FILE_CHARS, sync_text
-from hutch.flows.tasks_file.field_merge import FieldConflict
-from hutch.flows.tasks_file.task_keys import RenumberedTask
+from hutch.flows.tasks.task_file_sync import sync_text
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import (
-    Cursor,
-    In,
-    Limit,
-    NumberCursor,
-    Out,
-    Page,
-    answer,
-    fields_from,
-    page,
-)
+from hutch.gateway.json_bodies_and_pages import Cursor, Limit, NumberCursor, Page, answer, page
 from hutch.gateway.rest.base_route import router, server_of
+from hutch.gateway.rest.task_bodies import (
+    NewTask,
+    TaskChange,
+    TaskConflictOut,
+    TaskEventOut,
+    TaskLinkIn,
+    TaskNote,
+    TaskOut,
+    TasksFileIn,
+    TasksFileOut,
+)
 
 routes = router("tasks")
 
@@ -46,138 +30,6 @@ Repository = Annotated[
     str,
     Query(max_length=flow.MAX_REPOSITORY_CHARS, description="The address of a repository; empty for any."),
 ]
-Name = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
-Names = Annotated[list[Name], Field(max_length=MAX_LISTED)]
-Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS)]
-
-
-class CriterionIn(In):
-    """A condition that is checked at the end."""
-
-    text: Title
-    done: bool = False
-
-
-Criteria = Annotated[list[CriterionIn], Field(max_length=MAX_LISTED)]
-
-
-class NewTask(In):
-    """A task to create."""
-
-    repository: str = Field(
-        "", max_length=flow.MAX_REPOSITORY_CHARS, description="The address of its repository."
-    )
-    key: str = Field("", max_length=40, description="Unique in its repository; the next one by default.")
-    title: Title = Field(examples=["Fix flaky login"])
-    description: str = Field("", max_length=MAX_DESCRIPTION_CHARS)
-    state: TaskState = "todo"
-    owner: Name = Field("", description="A user's name, or `persona:NAME`.")
-    priority: TaskPriority = ""
-    estimate: Name = Field("", examples=["3h"])
-    milestone: Name = ""
-    labels: Names = Field(default_factory=list)
-    depends_on: Names = Field(default_factory=list, description="Keys of tasks in the same repository.")
-    criteria: Criteria = Field(default_factory=list)
-
-
-class TaskChange(In):
-    """Fields to change; those that are absent stay as they are."""
-
-    revision: int = Field(0, ge=0, description="Refuse the change if the task has another one; 0 for any.")
-    title: Title | None = None
-    description: str | None = Field(None, max_length=MAX_DESCRIPTION_CHARS)
-    state: TaskState | None = None
-    owner: Name | None = None
-    priority: TaskPriority | None = None
-    estimate: Name | None = None
-    milestone: Name | None = None
-    labels: Names | None = None
-    depends_on: Names | None = None
-    criteria: Criteria | None = None
-    archived: bool | None = None
-
-
-class TaskNote(In):
-    """A comment, or a line of the progress log."""
-
-    text: str = Field(min_length=1, max_length=MAX_DESCRIPTION_CHARS)
-    progress: bool = False
-
-
-class TaskLinkIn(In):
-    """Something that belongs to a task."""
-
-    kind: TaskLinkKind
-    target: Title = Field(description="The id of a session or change, or a URL.")
-
-
-class TasksFileIn(In):
-    """The text of a TASKS.md, and its text after the last sync."""
-
-    repository: str = Field(max_length=flow.MAX_REPOSITORY_CHARS)
-    base: str = Field("", max_length=MAX_FILE_CHARS, description="Empty if it was never synced.")
-    text: str = Field(max_length=MAX_FILE_CHARS)
-    allow_removals: bool = Field(False, description="Accept that most of the tasks are gone.")
-    dry_run: bool = Field(False, description="Store nothing.")
-
-
-@fields_from(AcceptanceCriterion)
-class CriterionOut(Out):
-    """A condition that is checked at the end."""
-
-
-@fields_from(TaskLink)
-class TaskLinkOut(Out):
-    """Something that belongs to a task."""
-
-
-@fields_from(TaskFields)
-class TaskFieldsOut(Out):
-    """The fields that a TASKS.md can express."""
-
-    labels: list[str]
-    depends_on: list[str]
-    criteria: list[CriterionOut]
-
-
-@fields_from(Task)
-class TaskOut(Out):
-    """A task."""
-
-    id: str = Field(examples=["tsk_01jd2m4c9k7w6t0q8n5x3vbaeh"])
-    key: str = Field(examples=["T-12"])
-    fields: TaskFieldsOut
-    links: list[TaskLinkOut]
-    archived: bool = Field(description="Removed from lists and from the file.")
-
-
-@fields_from(TaskEvent)
-class TaskEventOut(Out):
-    """Something that happened to a task."""
-
-    changes: dict[str, Any] = Field(description="The old and the new value of each field.")
-
-
-@fields_from(FieldConflict)
-class TaskConflictOut(Out):
-    """A field that both sides changed; the value of the file was used."""
-
-    remedy: str
-
-
-@fields_from(RenumberedTask)
-class RenumberedTaskOut(Out):
-    """A line whose key belonged to another task."""
-
-
-class TasksFileOut(Out):
-    """The result of a sync: write `text` to the file, and keep it as the base of the next one."""
-
-    text: str
-    updates: int = Field(description="The number of stored tasks that were added, changed or archived.")
-    conflicts: list[TaskConflictOut]
-    renumbered: list[RenumberedTaskOut]
-    removed_lines: list[str] = Field(description="Keys of archived tasks whose lines were removed.")
 
 
 def _services(request: Request) -> flow.TaskServices:
