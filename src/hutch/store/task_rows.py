@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
@@ -50,17 +51,26 @@ def task_row(task: Task) -> dict[str, Any]:
     }
 
 
-def task_from_row(row: RowMapping, links: tuple[TaskLink, ...]) -> Task:
+def task_from_row(row: Mapping[str, Any], links: tuple[TaskLink, ...]) -> Task:
     values = {name: row[name] for name in FIELDS}
-    for name in ("labels", "depends_on"):
-        values[name] = tuple(json.loads(row[name])) if row[name] != "[]" else ()
-    criteria = json.loads(row["criteria"]) if row["criteria"] != "[]" else ()
-    values["criteria"] = tuple(AcceptanceCriterion(each["text"], each["done"]) for each in criteria)
+    values["labels"] = _names(row["labels"])
+    values["depends_on"] = _names(row["depends_on"])
+    values["criteria"] = _criteria(row["criteria"])
     return Task(
         fields=TaskFields(**values),
         links=links,
         **{name: row[name] for name in OWN},
     )
+
+
+@lru_cache(maxsize=1024)  # tasks of one repository share most of them
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=1024)
+def _criteria(text: str) -> tuple[AcceptanceCriterion, ...]:
+    return tuple(AcceptanceCriterion(each["text"], each["done"]) for each in json.loads(text))
 
 
 def links_of_tasks(connection: Connection, ids: Sequence[str]) -> dict[str, list[TaskLink]]:

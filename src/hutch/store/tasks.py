@@ -139,7 +139,9 @@ class Tasks:
 
     async def _select(self, statement: Select[Any], *, links: bool = True) -> list[Task]:
         def read(connection: Connection) -> list[Task]:
-            rows = connection.execute(statement).mappings().all()
+            result = connection.execute(statement)
+            names = tuple(result.keys())
+            rows = [dict(zip(names, row, strict=True)) for row in result]
             found = links_of_tasks(connection, [row["id"] for row in rows]) if links else {}
             return [task_from_row(row, tuple(found.get(row["id"], ()))) for row in rows]
 

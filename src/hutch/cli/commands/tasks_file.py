@@ -73,10 +73,10 @@ def sync(
                 if now != seen:
                     _report(await once(services, who), as_json, dry_run)
                     seen = now
-                    continue
+                else:
+                    await asyncio.sleep(WATCH_INTERVAL_S)
                 if not watch or dry_run:
                     return
-                await asyncio.sleep(WATCH_INTERVAL_S)
 
     asyncio.run(work())
 
