@@ -145,6 +145,7 @@ async def test_limits_must_make_sense() -> None:
 
 async def test_a_user_has_a_few_executions_at_a_time_and_others_are_served() -> None:
     shared = executor(concurrency=1)
+    await shared.toolchains()  # so that all of the following ask for a slot in the same moment
     files, cases = python_case("def run():\n    return 1\n", expected=Expected(value=1))
     running = [
         asyncio.ensure_future(shared.run_cases("python", files, cases, user="ann"))

@@ -57,12 +57,16 @@ class CodeExecutor:
         self._by_user: Counter[str] = Counter()
         self._named = tuple(named_toolchains)
         self._toolchains: LanguageToolchains | None = None
+        self._looking = asyncio.Lock()  # for them
 
     async def toolchains(self) -> LanguageToolchains:
         """The toolchains of this machine. Looked for again while any is missing."""
-        if self._toolchains is None or self._toolchains.missing:
-            self._toolchains = await asyncio.to_thread(find_language_toolchains, self._named)
-        return self._toolchains
+        if self._toolchains is not None and not self._toolchains.missing:
+            return self._toolchains
+        async with self._looking:
+            if self._toolchains is None or self._toolchains.missing:
+                self._toolchains = await asyncio.to_thread(find_language_toolchains, self._named)
+            return self._toolchains
 
     async def prepare(self, languages: Sequence[Language]) -> None:
         """Do now what the first execution would otherwise wait for: compile Go's standard library. Raises
