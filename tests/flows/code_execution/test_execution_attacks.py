@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from hutch.domain.language_neutral_test_case import CodeCase, Expected
+from hutch.domain.language_neutral_test_case import CodeCase, Expected, Language
 from hutch.flows.code_execution.execution_results import ExecutionLimits
 from tests.flows.code_execution.shared_executor import as_files, executor, python_case
 
@@ -224,3 +224,64 @@ func Run() string {
     cases = [CodeCase(name="writes", call="run", expected=Expected(value="refused"))]
     ran = await executor().run_cases("go", as_files({"solution.go": source}), cases)
     assert ran.ok, ran
+
+
+@pytest.mark.parametrize(
+    ("language", "files"),
+    [
+        (
+            "python",
+            {
+                "solution.py": "import os\n\n\ndef run():\n    os._exit(0)\n",
+                "test_solution.py": "import unittest\nfrom solution import run\n\n\n"
+                "class SolutionTest(unittest.TestCase):\n"
+                "    def test_run(self):\n        self.assertEqual(run(), 1)\n",
+            },
+        ),
+        (
+            "javascript",
+            {
+                "package.json": '{"type": "module"}',
+                "code.js": "export function run() { process.exit(0); }\n",
+                "code.test.js": "import test from 'node:test';\nimport assert from 'node:assert';\n"
+                "import { run } from './code.js';\ntest('run', () => assert.equal(run(), 1));\n",
+            },
+        ),
+        (  # after a test that has passed and was reported
+            "typescript",
+            {
+                "package.json": '{"type": "module"}',
+                "code.ts": "let calls: number = 0;\nexport async function run(): Promise<number> {\n"
+                "  calls += 1;\n  await new Promise((done) => setTimeout(done, 200));\n"
+                "  if (calls === 2) process.exit(0);\n  return 1;\n}\n",
+                "code.test.ts": "import test from 'node:test';\nimport assert from 'node:assert';\n"
+                "import { run } from './code.ts';\n"
+                "test('one', async () => assert.equal(await run(), 1));\n"
+                "test('two', async () => assert.equal(await run(), 2));\n",
+            },
+        ),
+        (
+            "go",
+            {
+                "code.go": 'package code\n\nimport "os"\n\nfunc Run() int {\n\tos.Exit(0)\n\treturn 0\n}\n',
+                "code_test.go": 'package code\n\nimport "testing"\n\nfunc TestRun(t *testing.T) {\n'
+                '\tif Run() != 1 {\n\t\tt.Error("wrong")\n\t}\n}\n',
+            },
+        ),
+    ],
+)
+async def test_code_that_ends_the_test_runner_has_not_passed(
+    language: Language, files: dict[str, str]
+) -> None:
+    ran = await executor().run_tests(language, as_files(files))
+    assert not ran.ok and ran.first_problem, ran
+
+
+async def test_a_flood_from_a_test_run_is_cut() -> None:
+    files = {
+        "test_flood.py": "import unittest\n\n\nclass FloodTest(unittest.TestCase):\n"
+        "    def test_flood(self):\n"
+        "        for _ in range(300):\n            print('x' * 99_999)\n"
+    }
+    ran = await executor().run_tests("python", as_files(files))
+    assert ran.ok and len(ran.stdout) < 3 * MIB, (ran.problem, len(ran.stdout))

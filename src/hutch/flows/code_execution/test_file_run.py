@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hutch.agent.repository_testing.python_runners import python_runner
 from hutch.agent.repository_testing.test_results import Case, Report
@@ -27,6 +28,15 @@ EXAMPLES: dict[Language, str] = {
     "typescript": "solution.test.ts",
     "go": "solution_test.go",
 }
+# In one process: with one for each file, a file that ends its process with 0 would have passed as a whole.
+# The report goes to a file, so that what the code prints is not taken for a part of it.
+NODE_TEST = (
+    *("--test", "--experimental-test-isolation=none"),
+    *("--test-reporter=tap", f"--test-reporter-destination={REPORT}"),
+)
+HAS_PLAN = ("grep", "-qsE", r"^1\.\.[0-9]+$", REPORT)  # Node writes it when all tests have ended
+ENDED_EARLY = "The code has ended the process before all tests were done."
+NODE_LANGUAGES = ("javascript", "typescript")
 STATUSES: dict[str, Status] = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
 
 
@@ -49,7 +59,10 @@ async def run_test_files(
         timeout_s=limits.timeout_s,
         memory_bytes=limits.memory_bytes,
     )
-    return _execution(language, report)
+    ran = _execution(language, report)
+    if ran.ok and language in NODE_LANGUAGES and (await jail.run(HAS_PLAN)).exit_code != 0:
+        return replace(ran, problem=ENDED_EARLY)
+    return ran
 
 
 def _runner(toolchain: LanguageToolchain, language: Language, names: Sequence[str]) -> Runner:
@@ -69,8 +82,8 @@ def _runner(toolchain: LanguageToolchain, language: Language, names: Sequence[st
         folders = sorted({f"./{name.rpartition('/')[0]}" for name in names})
         words = (toolchain.program, "test", "-json", "-vet=off", "-count=1", *folders)
         return Runner("go test", words, "go", None, "go test")
-    words = (toolchain.program, *NODE_OPTIONS, "--test", "--test-reporter=tap", *names)
-    return Runner("node:test", words, "tap", None, "node --test")
+    words = (toolchain.program, *NODE_OPTIONS, *NODE_TEST, *names)
+    return Runner("node:test", words, "tap", REPORT, "node --test")
 
 
 def _execution(language: Language, report: Report) -> Execution:
