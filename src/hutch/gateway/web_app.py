@@ -27,7 +27,8 @@ BUILT = Path(__file__).parents[1] / "web"
 NONCE, THEME = "__NONCE__", 'data-theme="auto"'
 # Addresses of pages; others that a browser opens get the same page, which says that there is nothing.
 PAGES = re.compile(
-    r"/(?:(?:s|c)/[^/]+(?:/play)?|settings(?:/[^/]+)?|new|changes|record|start|login|invite|design)?"
+    r"/(?:(?:s|c)/[^/]+(?:/play)?|settings(?:/[^/]+)?|new|changes|record|start|login|invite|design"
+    r"|interviews(?:/new)?|i/[^/]+(?:/assess|/report)?)?"
 )
 NOT_PAGES = re.compile(r"/(?:api|assets|mcp|preview|metrics|healthz|readyz|link)(?:/|$)|/[^/]+\.\w+$")
 ASSET = re.compile(r"[\w-][\w.-]*\.(js|css|woff2|svg|png)")

@@ -20,7 +20,7 @@ from hutch.flows.code_execution.execution_results import (
 )
 from hutch.flows.flow_services import Services
 from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy, read_policy
-from hutch.flows.questions.coding_question_banks import find_question
+from hutch.flows.questions.coding_question_banks import FoundQuestion, find_question, find_questions
 from hutch.store.interviews import Interviews
 from hutch.store.users import Users
 from hutch.system.clock_without_jumps import wall_ms
@@ -35,6 +35,7 @@ class InterviewServices:
 
     services: Services
     load_question: Callable[[str], Question]  # by its id. Blocks the thread.
+    find_questions: Callable[[], Sequence[FoundQuestion]]  # all of them. Blocks the thread.
     policy: AdaptivePolicy
     executor: CodeExecutor  # of hidden tests
     limits: ExecutionLimits = DEFAULT_LIMITS  # of one run of hidden tests
@@ -89,6 +90,7 @@ def open_interviews(
     return InterviewServices(
         services=services,
         load_question=partial(find_question, banks),
+        find_questions=partial(find_questions, banks),
         policy=read_policy(),
         executor=executor,
         limits=execution_limits(limits),
