@@ -16,7 +16,13 @@ const RecordPage = lazy(async () => ({ default: (await import("./pages/record_fi
 const ChangesPage = lazy(async () => ({ default: (await import("./pages/changes")).ChangesPage }));
 const ReviewPage = lazy(async () => ({ default: (await import("./pages/review/review_page")).ReviewPage }));
 const Start = lazy(async () => ({ default: (await import("./pages/first_session_form")).Start }));
+const InterviewList = lazy(async () => ({ default: (await import("./pages/interviews/interview_list")).InterviewList }));
+const CandidatePage = lazy(async () => ({ default: (await import("./pages/interviews/candidate_page")).CandidatePage }));
+const AssessPage = lazy(async () => ({ default: (await import("./pages/interviews/assess_page")).AssessPage }));
+const ReportPage = lazy(async () => ({ default: (await import("./pages/interviews/report_page")).ReportPage }));
 const SettingsPage = lazy(async () => ({ default: (await import("./pages/settings/settings_page")).SettingsPage }));
+
+const CANDIDATE_PAGES = ["/", "/start", "/new", "/changes"]; // where a login or a link may lead: to their interview
 
 export function App() {
   const login = useLogin();
@@ -32,6 +38,7 @@ export function App() {
       <Boundary key={path.split("/").slice(0, 3).join("/")}>
         <Suspense fallback={null}>
           <Switch>
+            {CANDIDATE_PAGES.map((each) => user.role === "candidate" && <Route key={each} path={each}>{() => <InterviewList user={user} />}</Route>)}
             <Route path="/">{() => <Home user={user} />}</Route>
             <Route path="/new">{() => <Home user={user} creating />}</Route>
             <Route path="/start">{() => <Start user={user} />}</Route>
@@ -40,6 +47,11 @@ export function App() {
             <Route path="/record"><RecordPage /></Route>
             <Route path="/changes"><ChangesPage /></Route>
             <Route path="/c/:id">{({ id }) => <ReviewPage key={id} id={id} user={user} />}</Route>
+            <Route path="/interviews">{() => <InterviewList user={user} />}</Route>
+            <Route path="/interviews/new">{() => <InterviewList user={user} creating />}</Route>
+            <Route path="/i/:id">{({ id }) => <CandidatePage key={id} id={id} user={user} />}</Route>
+            <Route path="/i/:id/assess">{({ id }) => <AssessPage key={id} id={id} user={user} />}</Route>
+            <Route path="/i/:id/report">{({ id }) => <ReportPage key={id} id={id} user={user} />}</Route>
             <Route path="/settings/:section?">{({ section }) => <SettingsPage section={section ?? "you"} user={user} />}</Route>
             <Route path="/login">{() => <Redirect to={safeNext()} replace />}</Route>
             <Route><NotFound /></Route>

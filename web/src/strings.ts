@@ -3,7 +3,7 @@ const plural = (count: number, one: string, many = `${one}s`) => `${count.toLoca
 
 export const strings = {
   hutch: "Hutch",
-  nav: { label: "Main", home: "Home", changes: "Changes", settings: "Settings", skip: "Skip to the page", skipToComposer: "Skip to the message field", palette: "Find or do something" },
+  nav: { label: "Main", home: "Home", changes: "Changes", interviews: "Interviews", settings: "Settings", skip: "Skip to the page", skipToComposer: "Skip to the message field", palette: "Find or do something" },
   theme: { auto: "As the system", light: "Light", dark: "Dark" },
   error: {
     page: "This page",
@@ -490,7 +490,7 @@ export const strings = {
     does: {
       palette: "find or do something", openFile: "open a file of the session", needsMe: "go to what needs you; Esc goes back", terminal: "terminal and back", nextRegion: "next region", previousRegion: "previous region",
       toTalk: "conversation", toEditor: "editor", toFiles: "files", toTerminal: "terminal", toTests: "tests", toChanges: "changes", toPreview: "preview", toLog: "log", files: "show or hide the files", maximise: "maximise the panel", save: "save the file",
-      keys: "these keys", newSession: "new session", filter: "filter", nextRow: "next row", previousRow: "previous row", openRow: "open", closeRow: "close", nextTurn: "next prompt", previousTurn: "previous prompt", editRow: "open its file in the editor", copyRow: "copy", speakRow: "read aloud by a screen reader", select: "select", goHome: "home", goChanges: "changes", goSettings: "settings",
+      keys: "these keys", newSession: "new session", filter: "filter", nextRow: "next row", previousRow: "previous row", openRow: "open", closeRow: "close", nextTurn: "next prompt", previousTurn: "previous prompt", editRow: "open its file in the editor", copyRow: "copy", speakRow: "read aloud by a screen reader", select: "select", goHome: "home", goChanges: "changes", goInterviews: "interviews", goSettings: "settings",
       allowOnce: "allow once", allowSession: "allow for this session", allowAlways: "always allow", deny: "deny", leaveCard: "back to where you were",
       send: "send", newLine: "new line", sendNext: "run after this one", editLast: "in an empty field: take back the last that waits", stop: "stop the run",
       nextFile: "next file", previousFile: "previous file", nextChange: "next change", previousChange: "previous change", comment: "comment on this line", viewed: "viewed", layout: "unified or side by side", sendComment: "send the comment",

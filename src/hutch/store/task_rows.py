@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, select
 
 from hutch.domain.task import AcceptanceCriterion, Task, TaskEvent, TaskEventKind, TaskFields, TaskLink
 from hutch.store.task_tables import task_links
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 LISTS = ("labels", "depends_on", "criteria")
 FIELDS = tuple(field.name for field in fields(TaskFields))

@@ -26,7 +26,7 @@ from hutch.store.task_rows import (
     to_json_text,
 )
 from hutch.store.task_tables import task_history, task_links, tasks
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 
 class Tasks:

@@ -12,7 +12,7 @@ import { pageCommands } from "./page_commands";
 import { SafeText } from "./safe_text";
 import { SCOPES, SHORTCUTS, type ShortcutId, isPressed, keysOf } from "./shortcuts";
 
-const PLACES: [ShortcutId, string][] = [["goHome", "/"], ["goChanges", "/changes"], ["goSettings", "/settings/you"]];
+const PLACES: [ShortcutId, string][] = [["goHome", "/"], ["goChanges", "/changes"], ["goInterviews", "/interviews"], ["goSettings", "/settings/you"]];
 type Entry = { group: string; label: string; detail: string; icon: IconName; keys?: string; run: () => void };
 
 function isTyping(target: EventTarget | null): boolean {
@@ -24,7 +24,7 @@ const OPEN = "hutch:palette";
 /** For places where Ctrl+K is not ours, such as a terminal, and for a finger. */
 export const openPalette = () => { window.dispatchEvent(new Event(OPEN)); };
 
-export function Palette() {
+export function Palette({ isCandidate }: { isCandidate: boolean }) {
   const [open, setOpen] = useState<"" | "all" | "files" | "keys">("");
   const [, go] = useLocation();
   useEffect(() => {
@@ -51,7 +51,7 @@ export function Palette() {
     };
   }, [go]);
   if (open === "keys") return <KeyList onClose={() => setOpen("")} />;
-  return open ? <Finder filesOnly={open === "files"} showKeys={() => setOpen("keys")} onClose={() => setOpen("")} /> : null;
+  return open ? <Finder filesOnly={open === "files"} isCandidate={isCandidate} showKeys={() => setOpen("keys")} onClose={() => setOpen("")} /> : null;
 }
 
 function KeyList({ onClose }: { onClose: () => void }) {
@@ -88,7 +88,7 @@ function summaryOf(event: Record<string, unknown>): string {
   return String(found ?? "").slice(0, 100);
 }
 
-function Finder({ filesOnly, showKeys, onClose }: { filesOnly: boolean; showKeys: () => void; onClose: () => void }) {
+function Finder({ filesOnly, isCandidate, showKeys, onClose }: { filesOnly: boolean; isCandidate: boolean; showKeys: () => void; onClose: () => void }) {
   const [path, go] = useLocation();
   const [query, setQuery] = useState("");
   const mode = /^[>#:]/.exec(query)?.[0] ?? "";
@@ -96,8 +96,11 @@ function Finder({ filesOnly, showKeys, onClose }: { filesOnly: boolean; showKeys
   const searchText = useDeferredValue(words);
   const [at, setAt] = useState(0);
   const list = useRef<HTMLUListElement>(null);
-  const session = /^\/s\/(\w+)/.exec(path)?.[1] ?? "";
-  const sessions = useQuery({ queryKey: ["palette-sessions"], enabled: !filesOnly, queryFn: async () => (await get<Schemas["SessionPage"]>("/sessions?limit=50")).items });
+  const inAddress = new URLSearchParams(location.search);
+  const room = path.startsWith("/i/") ? inAddress.get("ws") ?? "" : "";
+  const session = room || (/^\/s\/(\w+)/.exec(path)?.[1] ?? "");
+  const opened = (part: Record<string, string>) => (room ? `${path}?${new URLSearchParams({ ...Object.fromEntries(inAddress), ...part }).toString()}` : `/s/${session}?${new URLSearchParams(part).toString()}`);
+  const sessions = useQuery({ queryKey: ["palette-sessions"], enabled: !filesOnly && !isCandidate, queryFn: async () => (await get<Schemas["SessionPage"]>("/sessions?limit=50")).items });
   const files = useQuery({
     queryKey: ["palette-files", session, searchText],
     enabled: session !== "" && mode === "" && (filesOnly || searchText.length > 1),
@@ -111,12 +114,18 @@ function Finder({ filesOnly, showKeys, onClose }: { filesOnly: boolean; showKeys
     placeholderData: (before) => before,
   });
   const file = new URLSearchParams(location.search).get("file")?.replace(/:\d+$/, "") ?? "";
-  const toPanel = (panel: string) => () => go(`/s/${session}?panel=${panel}&view=work`);
+  const toPanel = (panel: string) => () => go(opened({ panel, view: "work" }));
   const { palette, panel, settings } = strings;
-  const fixed: Entry[] = filesOnly ? [] : [
+  const everywhere: Entry[] = [
+    { group: palette.actions, label: `${settings.theme}: ${strings.theme.dark}`, detail: "", icon: "spark", run: () => setTheme("dark") },
+    { group: palette.actions, label: `${settings.theme}: ${strings.theme.light}`, detail: "", icon: "spark", run: () => setTheme("light") },
+    { group: palette.actions, label: strings.keys.title, detail: "", icon: "question", keys: keysOf("keys"), run: showKeys },
+  ];
+  const fixed: Entry[] = filesOnly ? [] : isCandidate ? [...pageCommands().map((each): Entry => ({ ...each, group: palette.actions, detail: each.detail ?? "" })), ...everywhere] : [
     ...pageCommands().map((each): Entry => ({ ...each, group: palette.actions, detail: each.detail ?? "" })),
     { group: palette.go, label: strings.nav.home, detail: "", icon: "home", keys: keysOf("goHome"), run: () => go("/") },
     { group: palette.go, label: strings.changeList.all, detail: "", icon: "diff", keys: keysOf("goChanges"), run: () => go("/changes") },
+    { group: palette.go, label: strings.nav.interviews, detail: "", icon: "interview", keys: keysOf("goInterviews"), run: () => go("/interviews") },
     { group: palette.actions, label: strings.home.new, detail: "", icon: "plus", keys: keysOf("newSession"), run: () => go("/new") },
     { group: palette.actions, label: strings.home.guided, detail: palette.guidedDetail, icon: "play", run: () => go("/start") },
     ...(session ? ([["changes", panel.changes, "diff", "toChanges"], ["tests", panel.tests, "test", "toTests"], ["terminal", panel.terminal, "terminal", "toTerminal"], ["preview", panel.preview, "globe", "toPreview"], ["log", panel.log, "log", "toLog"]] as [string, string, IconName, ShortcutId][]).map(([name, label, icon, id]) => ({ group: palette.go, label, detail: "", icon, keys: keysOf(id), run: toPanel(name) })) : []),
@@ -126,19 +135,17 @@ function Finder({ filesOnly, showKeys, onClose }: { filesOnly: boolean; showKeys
     { group: palette.go, label: settings.approvals, detail: strings.nav.settings, icon: "gear", run: () => go("/settings/approvals") },
     ...(["personas", "secrets", "tokens"] as const).map((name) => ({ group: palette.go, label: settings[name], detail: strings.nav.settings, icon: "gear" as const, run: () => go(`/settings/${name}`) })),
     { group: palette.go, label: settings.models, detail: strings.nav.settings, icon: "key", run: () => go("/settings/models") },
-    { group: palette.actions, label: `${settings.theme}: ${strings.theme.dark}`, detail: "", icon: "spark", run: () => setTheme("dark") },
-    { group: palette.actions, label: `${settings.theme}: ${strings.theme.light}`, detail: "", icon: "spark", run: () => setTheme("light") },
-    { group: palette.actions, label: strings.keys.title, detail: "", icon: "question", keys: keysOf("keys"), run: showKeys },
+    ...everywhere,
   ];
   const found: Entry[] = mode === "#"
     ? (events.data ?? []).map((each): Entry => ({ group: palette.events, label: `#${each.seq} ${each.event.type}`, detail: summaryOf(each.event as Record<string, unknown>), icon: "log", run: () => go(`/s/${session}/play?at=${each.seq}`) }))
     : mode === ":" && file && /^\d+$/.test(words)
-      ? [{ group: palette.go, label: palette.line(Number(words)), detail: file, icon: "file", run: () => go(`/s/${session}?file=${encodeURIComponent(`${file}:${words}`)}&view=work`) }]
+      ? [{ group: palette.go, label: palette.line(Number(words)), detail: file, icon: "file", run: () => go(opened({ file: `${file}:${words}`, view: "work" })) }]
       : [];
   const entries: Entry[] = mode === "#" || mode === ":" ? found : mode === ">" ? fixed.filter((each) => each.group === palette.actions && matches(each.label, words)) : [
     ...fixed.filter((each) => matches(each.label, words)),
     ...(sessions.data ?? []).filter((each) => matches(each.purpose || each.id, words)).slice(0, 12).map((each): Entry => ({ group: palette.sessions, label: each.purpose || each.id, detail: strings.state[each.state], icon: "list", run: () => go(`/s/${each.id}`) })),
-    ...(files.data ?? []).map((each): Entry => ({ group: palette.files, label: each, detail: "", icon: "file", run: () => go(`/s/${session}?file=${encodeURIComponent(each)}&view=work`) })),
+    ...(files.data ?? []).map((each): Entry => ({ group: palette.files, label: each, detail: "", icon: "file", run: () => go(opened({ file: each, view: "work" })) })),
   ];
   const chosen = Math.min(at, entries.length - 1);
   const pick = (entry: Entry | undefined) => {

@@ -17,20 +17,23 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
   useSessionList();
   useNotifications();
   const message = useNeedsMe();
+  const [path] = useLocation();
+  const hasRail = user.role !== "candidate" && !/^\/i\/[^/]+$/.test(path); // a candidate has one place: the room
   return (
     <div className="flex h-full max-sm:flex-col-reverse">
       <SkipLink />
-      <Palette />
+      <Palette isCandidate={user.role === "candidate"} />
       <p role="status" className={message ? "appear fixed bottom-12 left-1/2 z-50 -translate-x-1/2 rounded-card border bg-raised px-3 py-1.5 shadow-menu" : "sr-only"}>{message}</p>
-      <nav aria-label={strings.nav.label} className="flex w-12 shrink-0 flex-col items-center gap-1 border-r py-2 max-sm:h-11 max-sm:w-full max-sm:flex-row max-sm:justify-around max-sm:border-t max-sm:border-r-0 max-sm:py-0">
+      {hasRail && <nav aria-label={strings.nav.label} className="flex w-12 shrink-0 flex-col items-center gap-1 border-r py-2 max-sm:h-11 max-sm:w-full max-sm:flex-row max-sm:justify-around max-sm:border-t max-sm:border-r-0 max-sm:py-0">
         <RailLink to="/" icon="home" label={strings.nav.home} />
         <RailLink to="/new" icon="plus" label={strings.home.new} />
         <RailLink to="/changes" icon="diff" label={strings.nav.changes} />
+        {user.role !== "observer" && <RailLink to="/interviews" icon="interview" label={strings.nav.interviews} />}
         <RailLink to="/record" icon="file" label={strings.palette.record} />
         <button type="button" aria-label={strings.nav.palette} title={`${strings.nav.palette} (${keysOf("palette")})`} aria-keyshortcuts="Control+K" onClick={openPalette} className="fade grid size-9 place-items-center rounded-card text-t3 hover:bg-hover hover:text-t1"><Icon name="search" size={18} /></button>
         <span className="grow max-sm:hidden" />
         <RailLink to="/settings/you" icon="gear" label={`${strings.nav.settings} · ${user.name}`} />
-      </nav>
+      </nav>}
       <div className="flex min-h-0 min-w-0 grow flex-col">
         <ServerStrip />
         <div className="min-h-0 grow">{children}</div>

@@ -14,7 +14,7 @@ export function ServerStrip() {
   const now = useSeconds(downSinceMs > 0);
   const [path] = useLocation();
   const down = downSinceMs ? now - downSinceMs : 0;
-  const isDown = down >= QUIET_MS && !/^\/s\/[^/]+$/.test(path);
+  const isDown = down >= QUIET_MS && !/^\/(s\/[^/]+|i\/[^/]+(\/assess)?)$/.test(path);
   return (
     <div role="status" aria-label={strings.connection.label} className="shrink-0">
       {isDown && <Line warns={down > LONG_MS} text={`${strings.connection.down(ago(lastReceivedMs, now), 0, 0)}${down > LONG_MS ? ` ${location.host}` : ""}`} label={strings.connection.tryNow} act={retryNow} />}

@@ -33,6 +33,7 @@ const declared = {
   select: { scope: "noField", keys: ["x"], title: does.select },
   goHome: { scope: "noField", keys: ["g h"], title: does.goHome },
   goChanges: { scope: "noField", keys: ["g r"], title: does.goChanges },
+  goInterviews: { scope: "noField", keys: ["g i"], title: does.goInterviews },
   goSettings: { scope: "noField", keys: ["g s"], title: does.goSettings },
   nextTalkRow: { scope: "inTalk", keys: ["j", "ArrowDown"], title: does.nextRow },
   previousTalkRow: { scope: "inTalk", keys: ["k", "ArrowUp"], title: does.previousRow },

@@ -16,7 +16,7 @@ from hutch.domain.user import Caller
 from hutch.flows.tasks.task_requests import TaskServices, check_writer, task_repository
 from hutch.flows.tasks_file.backlog_folder import BacklogImport
 from hutch.flows.tasks_file.tasks_file_sync import StoredTask, SyncOutcome, TaskUpdate, sync_tasks_file
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 MAX_FILE_CHARS = 8 << 20
 MAX_ATTEMPTS = 5  # if tasks are changed while the sync is computed

@@ -32,7 +32,7 @@ from hutch.store.table_access import Rows
 from hutch.store.task_rows import FIELDS
 from hutch.store.tasks import Tasks
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.steady_clock import wall_ms
+from hutch.system.clock_without_jumps import wall_ms
 
 READING_ROLES = ("owner", "member", "observer")
 WRITING_ROLES = ("owner", "member")

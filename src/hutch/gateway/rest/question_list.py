@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied
-from hutch.flows.questions.question_banks import FoundQuestion
+from hutch.flows.questions.coding_question_banks import FoundQuestion
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.json_bodies_and_pages import Out, answer
 from hutch.gateway.rest.base_route import router

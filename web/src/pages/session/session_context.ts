@@ -15,6 +15,7 @@ export type SessionContext = {
   me: Schemas["User"];
   canWrite: boolean;
   canManage: boolean;
+  panels?: readonly Panel[]; // of the work area, if not all
   nameOf: (by: string) => string;
   openFile: (path: string, line?: number) => void;
   showPanel: (panel: Panel) => void;

@@ -98,7 +98,7 @@ function LastChange() {
   return <Link href={`/c/${newest.id}`} title={newest.title} className="shrink-0"><ChangeState state={newest.state} /></Link>;
 }
 
-function Meter() {
+export function Meter() {
   const { stream } = useSessionContext();
   const { meter, model, persona } = useView();
   if (!model) return null;

@@ -1,10 +1,7 @@
 // A session: the conversation at the left, the work beside it. Below 1024 px the work is a tab.
 import { useEffect, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
-import { Problem, type Schemas, type Session } from "../../api/http_client";
-import { useAccess, useSession, useUsers } from "../../api/queries";
-import { DocumentChannel } from "../../api/document_socket";
-import { SessionStream, type Start } from "../../api/session_stream";
+import { Problem, type Schemas } from "../../api/http_client";
 import { Boundary } from "../../shared/error_boundary";
 import { ProblemLine } from "../../shared/error_message";
 import { Splitter, useSize } from "../../shared/panel_splitter";
@@ -17,8 +14,9 @@ import { Composer, type SessionCommand } from "./composer";
 import { ConnectionStrip } from "./connection_strip";
 import { DependencyStrip } from "./dependency_install_consent";
 import { Docks } from "./approval_and_question_dock";
-import { Context, type Panel, type SessionContext, makeNameOf, useView } from "./session_context";
+import { Context, type Panel, useView } from "./session_context";
 import { Header } from "./session_header";
+import { useSessionParts } from "./session_parts";
 import { Conversation } from "./conversation";
 import { UndoDialog } from "./undo_dialog";
 import { WorkArea } from "./work_area";
@@ -27,30 +25,8 @@ import { useIsWide } from "./window_width";
 const MIN_CONVERSATION_PX = 360;
 
 export function SessionPage({ id, user }: { id: string; user: Schemas["User"] }) {
-  const session = useSession(id);
-  const users = useUsers(user.role === "owner");
-  const access = useAccess(id);
-  const [stream] = useState(() => new SessionStream(id));
-  const [documents] = useState(() => new DocumentChannel(id));
-  useEffect(() => documents.watch(), [documents]);
+  const { context, session } = useSessionParts(id, user);
   const [params, setParams] = useSearchParams();
-  const start = startOf(session.data, user);
-  const isKnown = start !== null;
-  useEffect(() => (start ? stream.open(start) : undefined), [stream, isKnown]); // eslint-disable-line react-hooks/exhaustive-deps -- the stream knows later states itself
-
-  const context = useMemo((): SessionContext => ({
-    id,
-    stream,
-    documents,
-    session: session.data,
-    me: user,
-    canWrite: access.data?.actions.includes("input") ?? (user.role !== "observer" && user.role !== "assessor"),
-    canManage: access.data?.actions.includes("manage") ?? false,
-    nameOf: makeNameOf(user, users.data, session.data),
-    openFile: (path, line) => setParams((before) => { const after = new URLSearchParams(before); after.set("file", line ? `${path}:${line}` : path); after.set("view", "work"); return after; }),
-    showPanel: (panel: Panel) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", panel); after.set("view", "work"); return after; }),
-  }), [id, stream, documents, session.data, access.data, user, users.data, setParams]);
-
   if (session.isError && session.error instanceof Problem && session.error.status === 404) return <NotFound />;
   return (
     <Context value={context}>
@@ -62,11 +38,6 @@ export function SessionPage({ id, user }: { id: string; user: Schemas["User"] })
       </div>
     </Context>
   );
-}
-
-function startOf(session: Session | undefined, user: Schemas["User"]): Start | null {
-  if (!session) return null;
-  return { user: user.id, head: session.head?.seq ?? 0, erased: session.erased_events ?? 0, state: session.state, purpose: session.purpose, owner: session.owner, persona: session.persona, model: session.model };
 }
 
 function Layout({ title, view, setView }: { title: string; view: string; setView: (view: string) => void }) {

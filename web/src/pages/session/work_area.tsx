@@ -1,5 +1,5 @@
 // The work area: files and editor above, panels below. What is open stands in the address.
-import { Suspense, lazy, useCallback, useEffect, useRef, useState } from "react";
+import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 import { Boundary } from "../../shared/error_boundary";
 import { IconButton } from "../../shared/form_controls";
@@ -23,12 +23,19 @@ const Terminals = lazy(async () => ({ default: (await import("./panels/terminals
 type Tab = Panel | "files" | "editor";
 const PANELS: [Panel, string, IconName][] = [["changes", strings.panel.changes, "diff"], ["tests", strings.panel.tests, "test"], ["terminal", strings.panel.terminal, "terminal"], ["preview", strings.panel.preview, "globe"], ["log", strings.panel.log, "log"]];
 
-const PHONE_TABS: [Tab, string, IconName][] = [["files", strings.session.files, "folder"], ["editor", strings.session.editor, "edit"], ...PANELS];
+const PHONE_TABS: [Tab, string, IconName][] = [["files", strings.session.files, "folder"], ["editor", strings.session.editor, "edit"]];
 
 export function WorkArea() {
   const isPhone = useIsPhone();
   const isRoomy = useIsRoomy();
-  return isPhone ? <PhoneWork /> : isRoomy ? <RoomyWork /> : <WideWork />;
+  const { panels } = useSessionContext();
+  return isPhone ? <PhoneWork /> : isRoomy && !panels ? <RoomyWork /> : <WideWork />;
+}
+
+/** The panels of this page, in its order. */
+function useTabs(): typeof PANELS {
+  const { panels } = useSessionContext();
+  return useMemo(() => panels?.flatMap((name) => PANELS.filter(([each]) => each === name)) ?? PANELS, [panels]);
 }
 
 /** One part at a time: on a phone the tree, the editor and the panels are tabs of the same row. */
@@ -36,17 +43,19 @@ function PhoneWork() {
   const [params, setParams] = useSearchParams();
   const file = params.get("file") ?? "";
   const requested = params.get("panel") ?? "";
-  const tab = PHONE_TABS.find(([name]) => name === requested)?.[0] ?? "changes";
+  const tabs = useTabs();
+  const all: [Tab, string, IconName][] = [...PHONE_TABS, ...tabs];
+  const tab = all.find(([name]) => name === requested)?.[0] ?? tabs[0]?.[0] ?? "changes";
   const choose = (name: Tab) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); return after; }, { replace: true });
   const [shownFile, setShownFile] = useState(file);
   if (file !== shownFile) {
     setShownFile(file);
     if (file && tab !== "editor") queueMicrotask(() => choose("editor"));
   }
-  const label = PHONE_TABS.find(([name]) => name === tab)?.[1] ?? "";
+  const label = all.find(([name]) => name === tab)?.[1] ?? "";
   return (
     <div className="flex h-full flex-col bg-panel">
-      <PanelTabs tabs={PHONE_TABS} panel={tab} choose={choose} />
+      <PanelTabs tabs={all} panel={tab} choose={choose} />
       <section aria-label={label} className="min-h-0 grow">
         <Boundary what={label}><Suspense fallback={null}>{tab === "files" ? <Files /> : tab === "editor" ? <Editor /> : <Content name={tab} shown />}</Suspense></Boundary>
       </section>
@@ -61,7 +70,8 @@ function usePanel(): [Panel, Choose] {
   const [params, setParams] = useSearchParams();
   const requested = params.get("panel");
   const choose = useCallback((name: Panel) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); return after; }, { replace: true }), [setParams]);
-  return [PANELS.find(([name]) => name === requested)?.[0] ?? "changes", choose];
+  const tabs = useTabs();
+  return [tabs.find(([name]) => name === requested)?.[0] ?? tabs[0]?.[0] ?? "changes", choose];
 }
 
 function WideWork() {
@@ -70,6 +80,7 @@ function WideWork() {
   const [isMaximised, maximise] = useFlag("maximised");
   const [isCollapsed, collapse, expand] = useFlag("collapsed");
   const wide = useIsWide();
+  const tabs = useTabs();
   const [panel, choose] = usePanel();
   useWorkKeys(maximise, expand);
   const height = isMaximised ? undefined : wide ? panelHeight : Math.min(panelHeight, 320);
@@ -78,7 +89,7 @@ function WideWork() {
       {!isMaximised && <div className="flex min-h-0 grow"><FilesPart width={filesWidth} resize={setFilesWidth} /><EditorPart /></div>}
       {!isMaximised && !isCollapsed && <Splitter label={strings.panel.resizePanel} size={panelHeight} min={96} max={Math.max(96, window.innerHeight - 220)} onSize={setPanelHeight} vertical from="end" collapse={collapse} />}
       <div className={`flex flex-col bg-panel ${isMaximised ? "min-h-0 grow" : "shrink-0"}`} style={height === undefined || isCollapsed ? {} : { height }}>
-        <Panels tabs={PANELS} panel={panel} choose={choose} maximise={maximise} {...(isMaximised ? {} : { collapse, expand, isCollapsed })} />
+        <Panels tabs={tabs} panel={panel} choose={choose} maximise={maximise} {...(isMaximised ? {} : { collapse, expand, isCollapsed })} />
       </div>
     </div>
   );

@@ -1,0 +1,70 @@
+// Interviews as the server tells them, and the steps that people take in them.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useState } from "react";
+import { get, post } from "../../api/http_client";
+
+export type Phase = "planned" | "running" | "paused" | "ended" | "closed";
+export type Level = "consultant" | "pair" | "copilot";
+export type InterviewRole = "owner" | "assessor" | "candidate" | "observer";
+export type Criterion = { name: string; description: string };
+export type ClockState = { now_ms: number; runs: boolean; elapsed_ms: number; remaining_ms: number; question_remaining_ms: number | null; credited_ms: number; offline_since_ms: number | null };
+export type OpenQuestion = { number: number; id: string; title: string; statement: string; language: string; languages: string[]; level: Level | ""; levels: Level[]; workspace: string; minutes: number | null; rubric: Criterion[] };
+export type Workspace = { session: string; number: number; question: string; language: string; current: boolean };
+export type Plan = { title: string; questions: { id: string; language: string | null; minutes: number | null }[]; minutes: number | null; extra_time_percent: number; accommodations: string; expectations: string; max_credit_minutes: number };
+export type Interview = {
+  id: string; title: string; phase: Phase; role: InterviewRole; attended: boolean; ai: boolean; company: string; job_role: string;
+  owner: string; owner_name: string; candidate: string; candidate_name: string; question_count: number; question: OpenQuestion | null; clock: ClockState;
+  consent: string; consented: boolean; proposal: { number: number; level: Level } | null; offer: { number: number; kind: string } | null;
+  created_ms: number; begun_ms: number; ended_ms: number; sealed: boolean; workspaces: Workspace[]; plan: Plan | null;
+  people?: { id: string; name: string; role: string }[];
+};
+export type Check = { name: string; ok: boolean; message: string };
+export type BankQuestion = { id: string; title: string; minutes: number; languages: string[]; levels: Level[]; problem: string };
+
+export const LEVELS: Level[] = ["consultant", "pair", "copilot"];
+const LIST_MS = 5000;
+const ROOM_MS = 15_000;
+
+export const useInterviews = () =>
+  useQuery({ queryKey: ["interviews"], queryFn: async () => (await get<{ items: Interview[] }>("/interviews?limit=100")).items, refetchInterval: LIST_MS });
+
+export const useInterview = (id: string) => useQuery({ queryKey: ["interview", id], queryFn: () => get<Interview>(`/interviews/${id}`), refetchInterval: ROOM_MS });
+
+export const useQuestionBank = () => useQuery({ queryKey: ["question-bank"], queryFn: async () => (await get<{ items: BankQuestion[] }>("/questions")).items, staleTime: 60_000 });
+
+export const isOwnerSide = (interview: Interview) => interview.role === "owner" || interview.role === "assessor";
+
+/** Take a step of the interview. What the server answers is shown at once; a refusal is kept until the next step. */
+export function useStep(id: string) {
+  const queries = useQueryClient();
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState("");
+  const take = useCallback(async (what: string, body: unknown = {}): Promise<boolean> => {
+    setBusy(what);
+    setError(null);
+    try {
+      const answer = await post<Partial<Interview> | undefined>(`/interviews/${id}/${what}`, body);
+      if (answer && "phase" in answer) queries.setQueryData(["interview", id], answer);
+      void queries.invalidateQueries({ queryKey: ["interviews"] });
+      return true;
+    } catch (failed) {
+      setError(failed);
+      void queries.invalidateQueries({ queryKey: ["interview", id] }); // somebody else may have taken the step
+      return false;
+    } finally {
+      setBusy("");
+    }
+  }, [id, queries]);
+  return { take, error, busy, clear: () => setError(null) };
+}
+
+/** A name for the author of an event of the room. */
+export function nameIn(interview: Interview | undefined, me: { id: string; name: string }, unknown: string): (by: string) => string {
+  const names = new Map(interview?.people?.map((each) => [each.id, each.name]));
+  if (interview) {
+    names.set(interview.owner, interview.owner_name);
+    if (interview.candidate) names.set(interview.candidate, interview.candidate_name);
+  }
+  names.set(me.id, me.name);
+  return (by) => names.get(by) ?? unknown;
+}

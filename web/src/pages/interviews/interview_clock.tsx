@@ -1,0 +1,38 @@
+// The clock of an interview. It shows what the server last said, and goes on only while the clock really runs.
+import { useSeconds } from "../../shared/current_time";
+import { text } from "../../strings/interviews";
+import type { ClockState } from "./interview_api";
+
+const LOW_MS = 5 * 60_000;
+
+/** Minutes and seconds; hours from one hour on. */
+export function duration(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  const parts = s >= 3600 ? [Math.floor(s / 3600), Math.floor(s / 60) % 60, s % 60] : [Math.floor(s / 60), s % 60];
+  return parts.map((part, index) => (index ? String(part).padStart(2, "0") : String(part))).join(":");
+}
+
+/** What is left now. `receivedMs` is when the server told the clock, `heardMs` when it was last heard, if that matters. */
+export function remainingNow(clock: ClockState, receivedMs: number, now: number, standsSinceMs = 0): { left: number; here: number | null; runs: boolean } {
+  const runs = clock.runs && !standsSinceMs;
+  const until = standsSinceMs ? Math.max(receivedMs, standsSinceMs) : now;
+  const passed = clock.runs ? Math.max(0, until - receivedMs) : 0;
+  const here = clock.question_remaining_ms;
+  return { left: Math.max(0, clock.remaining_ms - passed), here: here === null ? null : Math.max(0, here - passed), runs };
+}
+
+type Props = { clock: ClockState; receivedMs: number; standsSinceMs?: number; large?: boolean };
+
+export function InterviewClock({ clock, receivedMs, standsSinceMs = 0, large = false }: Props) {
+  const now = useSeconds(true);
+  const { left, here, runs } = remainingNow(clock, receivedMs, Math.max(now, receivedMs), standsSinceMs);
+  const isLow = left < LOW_MS || (here !== null && here < LOW_MS);
+  return (
+    <span role="timer" aria-label={text.room.clock} className="inline-flex items-baseline gap-2 whitespace-nowrap">
+      <span className={`font-semibold ${large ? "text-16" : "text-14"} ${isLow ? "text-warn" : "text-t1"}`} data-clock={runs ? "runs" : "stands"}>{duration(left)}</span>
+      <span className="text-12 text-t3">{text.room.left}</span>
+      {here !== null && here < left && <span className={`text-12 ${here < LOW_MS ? "text-warn" : "text-t2"}`}>{text.room.leftHere(duration(here))}</span>}
+      {!runs && <span className="text-12 text-warn">{text.room.clockStands}</span>}
+    </span>
+  );
+}
