@@ -56,7 +56,7 @@ function SkipLink() {
 
 function RailLink({ to, icon, label }: { to: string; icon: IconName; label: string }) {
   const [path] = useLocation();
-  const isCurrent = path === to || (to !== "/" && path.startsWith(to.split("/").slice(0, 2).join("/")));
+  const isCurrent = path === to || (to === "/interviews" && path.startsWith("/i/")) || (to !== "/" && path.startsWith(to.split("/").slice(0, 2).join("/")));
   return (
     <Link href={to} aria-label={label} title={label} {...(isCurrent ? { "aria-current": "page" as const } : {})} className={`fade grid size-9 place-items-center rounded-card hover:bg-hover hover:text-t1 ${isCurrent ? "bg-selected text-t1" : "text-t3"}`}>
       <Icon name={icon} size={18} />

@@ -113,7 +113,7 @@ export function HiddenResult({ run }: { run: HiddenRun }) {
       {run.reason && <p className="px-3 pb-2 text-bad"><SafeText text={run.reason} /></p>}
       {run.cases.length > 0 && (
         <ul className="border-t px-3 py-1">
-          {run.cases.map((each, index) => <li key={index} className="flex items-baseline gap-2 text-12"><Icon name={each.ok ? "check" : "cross"} size={10} className={each.ok ? "text-ok" : "text-bad"} /><SafeText text={each.name} />{each.detail && !each.ok && <span className="min-w-0 truncate text-t3" title={each.detail}><SafeText text={each.detail} /></span>}</li>)}
+          {run.cases.map((each, index) => <li key={index} className="flex items-baseline gap-2 py-0.5 text-12"><Icon name={each.ok ? "check" : "cross"} size={10} className={each.ok ? "text-ok" : "text-bad"} /><span className="min-w-0"><SafeText text={each.name} />{each.detail && !each.ok && <span className="block truncate text-t3" title={each.detail}><SafeText text={each.detail} /></span>}</span></li>)}
         </ul>
       )}
     </li>

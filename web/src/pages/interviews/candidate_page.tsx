@@ -53,7 +53,7 @@ function Over({ interview, room }: { interview: Interview; room: RoomLog }) {
         <h1 className="text-20 font-semibold">{text.over.title}</h1>
         <p className="mt-2 text-14 text-t2">{text.over.about}</p>
         <dl className="mt-4 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
-          <dt className="text-t2">{text.title}</dt><dd><SafeText text={interview.title} /></dd>
+          <dt className="text-t2">{text.one}</dt><dd><SafeText text={interview.title} /></dd>
           <dt className="text-t2">{text.over.time}</dt><dd>{duration(interview.clock.elapsed_ms)}</dd>
           <dt className="text-t2">{text.question}</dt><dd>{text.over.done(interview.question?.number ?? interview.workspaces.length, interview.question_count)}</dd>
         </dl>

@@ -9,16 +9,17 @@ const SEND_MS = 4000;
 const MAX_BATCH = 500;
 const MAX_STORED = 2000;
 
-export type Presence = { lastSignMs: number; isLost: boolean; offlineSinceMs: number };
+/** `offlineSinceMs` is 0 until the server's clock stands for certain. It then stands since this time, or longer. */
+export type Presence = { isLost: boolean; offlineSinceMs: number };
 
 /** Tell the server that the candidate is here. The clock that it answers is shown at once. */
 export function useHeartbeat(id: string, isActive: boolean): Presence {
   const queries = useQueryClient();
-  const [state, setState] = useState<Presence>({ lastSignMs: 0, isLost: false, offlineSinceMs: 0 });
+  const [state, setState] = useState<Presence>({ isLost: false, offlineSinceMs: 0 });
   useEffect(() => {
     if (!isActive) return;
     let isClosed = false;
-    let lastSignMs = Date.now();
+    let failedMs = 0; // since when no sign has reached the server
     let isBusy = false;
     const beat = async () => {
       if (isBusy) return;
@@ -26,12 +27,12 @@ export function useHeartbeat(id: string, isActive: boolean): Presence {
       const sentMs = Date.now();
       try {
         const clock = await post<ClockState>(`/interviews/${id}/heartbeat`);
-        lastSignMs = sentMs;
+        failedMs = 0;
         queries.setQueryData<Interview>(["interview", id], (before) => (before ? { ...before, clock } : before));
-        if (!isClosed) setState({ lastSignMs, isLost: false, offlineSinceMs: 0 });
+        if (!isClosed) setState({ isLost: false, offlineSinceMs: 0 });
       } catch {
-        // Nothing is known of the server: what counts is when it last heard of this page.
-        if (!isClosed) setState({ lastSignMs, isLost: true, offlineSinceMs: Date.now() - lastSignMs > OFFLINE_MS ? lastSignMs : 0 });
+        failedMs ||= sentMs;
+        if (!isClosed) setState({ isLost: true, offlineSinceMs: Date.now() - failedMs > OFFLINE_MS ? failedMs : 0 });
       } finally {
         isBusy = false;
       }

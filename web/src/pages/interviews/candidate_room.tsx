@@ -154,8 +154,11 @@ type WorkProps = Props & { side: string; setSide: (side: string) => void };
 
 function Work({ interview, question, user, room, side, setSide }: WorkProps) {
   const [params, setParams] = useSearchParams();
-  const { context, session } = useSessionParts(question.workspace, user, { canWrite: interview.phase === "running", panels: PANELS });
+  const { context, session, access } = useSessionParts(question.workspace, user, { canWrite: interview.phase === "running", panels: PANELS });
   useStartingFile(question.workspace);
+  const { phase } = interview;
+  const { refetch } = access;
+  useEffect(() => void refetch(), [phase, refetch]); // a pause takes the access to the work, and its end gives it back
   const [width, setWidth] = useSize("statement", 400);
   const [talkWidth, setTalkWidth] = useSize("room-talk", 400);
   const isWide = useIsWide();

@@ -80,7 +80,7 @@ function StruggleScore({ struggle, scores }: { struggle: Struggle | null; scores
           </svg>
         )}
       </div>
-      {struggle && <p className="meta">{Object.entries(struggle.parts).filter(([, value]) => value > 0).map(([name, value]) => `${text.parts[name] ?? name.replaceAll("_", " ")} ${value.toFixed(2)}`).join(" · ") || text.struggleAbout}</p>}
+      {struggle && <p className="meta">{Object.entries(text.parts).flatMap(([name, label]) => (struggle.parts[name] ? [`${label} ${struggle.parts[name].toFixed(2)}`] : [])).join(" · ") || text.struggleAbout}</p>}
     </div>
   );
 }

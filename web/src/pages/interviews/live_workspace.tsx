@@ -80,18 +80,22 @@ function Shown({ interview, session: id, user }: Props) {
   );
 }
 
-/** Show each file that the candidate changes. The first file that the assessor opens ends it. */
+/** Show each file that the candidate changes. Another file that the assessor opens ends it. */
 function Follow({ file }: { file: string }) {
   const view = useView();
   const [, setParams] = useSearchParams();
   const [isOn, setOn] = useState(true);
-  const changed = view.lastChange;
-  const path = changed?.path ?? "";
-  const seq = changed?.seq ?? 0;
+  const path = view.lastChange?.path ?? "";
+  const seq = view.lastChange?.seq ?? 0;
+  const shown = file.replace(/:\d+$/, "");
+  const [before, setBefore] = useState(shown);
+  if (before !== shown) {
+    setBefore(shown);
+    if (isOn && path && before === path) setOn(false);
+  }
   useEffect(() => {
     if (!isOn || !path) return;
-    setParams((before) => { const after = new URLSearchParams(before); after.set("file", path); return after; }, { replace: true });
+    setParams((address) => { const after = new URLSearchParams(address); after.set("file", path); return after; }, { replace: true });
   }, [isOn, path, seq, setParams]);
-  const isElsewhere = path !== "" && file.replace(/:\d+$/, "") !== path;
-  return <button type="button" aria-pressed={isOn} onClick={() => setOn(!isOn)} className={`fade inline-flex h-6 items-center gap-1 rounded-row px-2 text-12 ${isOn ? "bg-selected text-t1" : "text-t2 hover:bg-hover"}`}><Icon name={isOn && !isElsewhere ? "check" : "person"} size={12} />{text.follow}</button>;
+  return <button type="button" aria-pressed={isOn} onClick={() => setOn(!isOn)} className={`fade inline-flex h-6 items-center gap-1 rounded-row px-2 text-12 ${isOn ? "bg-selected text-t1" : "text-t2 hover:bg-hover"}`}><Icon name={isOn ? "check" : "person"} size={12} />{text.follow}</button>;
 }

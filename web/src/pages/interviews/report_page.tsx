@@ -1,5 +1,4 @@
 // The report of an interview: facts with links to the moments that show them, for the screen and for paper.
-import type { ReactNode } from "react";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import { Problem, type Schemas } from "../../api/http_client";
@@ -15,6 +14,7 @@ import { HiddenResult } from "./assess_side";
 import { type Interview, isOwnerSide, nameIn, useInterview } from "./interview_api";
 import { duration } from "./interview_clock";
 import { PhaseMark } from "./interview_list";
+import { Moment, Part, QuestionFacts } from "./report_questions";
 import { type RoomLog, useRoom } from "./room_log";
 
 const text = all.reportPage;
@@ -47,6 +47,7 @@ export function ReportPage({ id, user }: { id: string; user: Schemas["User"] }) 
         </header>
         <Facts interview={data} />
         <Ratings room={room} nameOf={nameOf} />
+        <QuestionFacts id={id} nameOf={nameOf} />
         <Part title={text.hidden}>{room.view.hidden.length === 0 ? <p className="text-t2">{all.assessor.hiddenNone}</p> : <ol className="space-y-2">{room.view.hidden.map((run) => <HiddenResult key={run.seq} run={run} />)}</ol>}</Part>
         <Part title={text.notes}>
           {room.view.notes.length === 0 ? <p className="text-t2">{text.noNotes}</p> : (
@@ -62,14 +63,6 @@ export function ReportPage({ id, user }: { id: string; user: Schemas["User"] }) 
   );
 }
 
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return <section aria-label={title} className="print-part"><h2 className="mb-2 border-b pb-1 text-16 font-semibold">{title}</h2>{children}</section>;
-}
-
-function Moment({ workspace, seq }: { workspace: string; seq: number }) {
-  if (!workspace || !seq) return null;
-  return <Link href={`/s/${workspace}/play?at=${seq}`} className="text-link underline">{text.moment} {seq}</Link>;
-}
 
 function Facts({ interview }: { interview: Interview }) {
   const day = (ms: number) => (ms ? new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }) : "—");

@@ -1,5 +1,5 @@
 // Messages between the candidate and the assessors: all of them, and a strip for one that was not read yet.
-import { type SubmitEvent, useState } from "react";
+import { type SubmitEvent, useState, useSyncExternalStore } from "react";
 import { ProblemLine } from "../../shared/error_message";
 import { Button, Field } from "../../shared/form_controls";
 import { clock } from "../../number_and_time_format";
@@ -55,15 +55,20 @@ function Message({ message, name, isMine }: { message: RoomMessage; name: string
 }
 
 const storedRead = (id: string) => Number(localStorage.getItem(`hutch.read.${id}`) ?? 0);
+const readers = new Set<() => void>();
+const onRead = (listener: () => void) => {
+  readers.add(listener);
+  return () => readers.delete(listener);
+};
 
 /** How many messages of others were not read, and how to mark all as read. */
 export function useUnread(interview: Interview, room: RoomLog, me: Me) {
-  const [readSeq, setRead] = useState(() => storedRead(interview.id));
+  const readSeq = useSyncExternalStore(onRead, () => storedRead(interview.id));
   const unread = room.view.messages.filter((each) => each.by !== me.id && each.seq > readSeq);
   const read = () => {
     const seq = room.view.messages.at(-1)?.seq ?? 0;
     localStorage.setItem(`hutch.read.${interview.id}`, String(seq));
-    setRead(seq);
+    for (const each of readers) each();
   };
   return { unread, read };
 }

@@ -16,6 +16,7 @@ export type SessionContext = {
   canWrite: boolean;
   canManage: boolean;
   panels?: readonly Panel[]; // of the work area, if not all
+  isReadOnly?: boolean; // by choice of the page, which tells why
   nameOf: (by: string) => string;
   openFile: (path: string, line?: number) => void;
   showPanel: (panel: Panel) => void;

@@ -31,6 +31,7 @@ export function useSessionParts(id: string, user: Schemas["User"], { canWrite = 
     canWrite: canWrite && (access.data?.actions.includes("input") ?? (user.role !== "observer" && user.role !== "assessor")),
     canManage: access.data?.actions.includes("manage") ?? false,
     ...(panels ? { panels } : {}),
+    isReadOnly: !canWrite,
     nameOf: nameOf ?? makeNameOf(user, users.data, session.data),
     openFile: (path, line) => setParams((before) => { const after = new URLSearchParams(before); after.set("file", line ? `${path}:${line}` : path); after.set("view", "work"); return after; }),
     showPanel: (panel: Panel) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", panel); after.set("view", "work"); return after; }),

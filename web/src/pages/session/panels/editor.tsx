@@ -131,7 +131,7 @@ function Tab({ path, document: doc, active, isPreview, show, keep, close }: TabP
 }
 
 function Body({ document: doc, line }: { document: Document; line: number }) {
-  const { session } = useSessionContext();
+  const { session, isReadOnly } = useSessionContext();
   const host = useRef<HTMLDivElement>(null);
   const ready = doc.state !== null;
   const [goesToLine] = useState(line > 0);
@@ -164,7 +164,7 @@ function Body({ document: doc, line }: { document: Document; line: number }) {
   return (
     <div className="flex min-h-0 grow flex-col">
       {doc.error !== null && <div className="p-1"><ProblemLine error={doc.error} /></div>}
-      {doc.remark && (!doc.part || doc.file.problem) && (
+      {doc.remark && (!doc.part || doc.file.problem) && !(isReadOnly && !doc.canWrite) && (
         <div role="status" className="flex shrink-0 items-center gap-2 border-b bg-warn-tint px-3 py-1 text-12 text-warn">
           <span className="grow">{doc.readOnlyReason ? `${strings.panel.readOnly}: ` : ""}<SafeText text={doc.remark} /></span>
           {doc.file.problem && doc.status === "kept" && <Button kind="quiet" small onClick={() => doc.file.reopen()}>{strings.error.again}</Button>}
