@@ -1,16 +1,16 @@
-"""Interviews in real browsers: one of the assessor, one of the candidate, who share nothing but the server."""
+"""Interviews in two browsers, the assessor's and the candidate's, that share nothing but the server."""
 
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
+from tests.cli.hutch_up_process import Home, Up
+from tests.gateway.api_server import eventually
 from tests.gateway.interview_rooms import a_plan, write_bank
 from tests.web.conftest import WIDE
 from tests.web.test_accessibility import DIALOG, assert_no_violations
@@ -20,13 +20,14 @@ pytestmark = pytest.mark.anyio
 
 REPLY = {"text": "What does the failing test say? Read it **aloud** first."}
 PASSWORD = "correct horse battery"
+READ_ONLY, WRITABLE = ".cm-content[aria-readonly=true]", ".cm-content:not([aria-readonly=true])"
 CONSENT = "You agree that this is recorded."
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     place = tmp_path_factory.mktemp("interviews")
-    bank = json.dumps([str(write_bank(place / "bank"))])
+    bank = str(write_bank(place / "bank"))
     model = cassette(place, [REPLY] * 20)
     with Home(place, is_new=True).up(HUTCH_QUESTIONS__BANKS=bank, HUTCH_MODEL=model) as server:
         yield server
@@ -37,7 +38,7 @@ async def candidate_by(link: str, name: str, browser: Browser) -> AsyncIterator[
     """The browser of a candidate who opens an invitation link and chooses a name."""
     context = await browser.new_context(viewport=WIDE, locale="en-GB", reduced_motion="reduce")
     page = await context.new_page()
-    page.set_default_timeout(TIMEOUT_S * 1000)
+    page.set_default_timeout(60_000)
     await page.goto(link)
     await page.get_by_role("textbox", name="Name").fill(name)
     await page.get_by_role("textbox", name="Password").fill(PASSWORD)
@@ -81,8 +82,8 @@ async def plan_by_form(page: Page, up: Up) -> str:
     await page.get_by_label("Title").fill("Platform engineer")
     await page.get_by_label("Add a question").select_option("triple")
     await page.get_by_label("Add a question").select_option("double")
-    await page.get_by_role("button", name="Move Double a number up").click()
-    await page.get_by_label("Language: Double a number").select_option("python")
+    await page.get_by_role("button", name="Move Double a number up").nth(1).click()
+    await page.get_by_label("Language: Double a number").first.select_option("python")
     await page.get_by_role("button", name="Plan it").click()
     await page.get_by_role("button", name="Make a link").click()
     link = await page.get_by_label("Invitation link").input_value()
@@ -103,8 +104,8 @@ async def test_a_whole_interview_in_two_browsers(
         await lose_the_connection(page, candidate)
         assert await events_of(api, interview, "candidate.reconnected")
         await finish(page, candidate)
-        pasted = [each for each in await events_of(api, interview, "client.reported")]
-        assert "paste" in json.dumps(pasted)
+        reported = await events_of(api, interview, "client.reported")
+        assert "paste" in json.dumps(reported)
     await read_report(page)
 
 
@@ -125,14 +126,14 @@ async def join_and_begin(page: Page, candidate: Page) -> None:
 async def work_and_talk(page: Page, candidate: Page) -> None:
     await type_at_end(candidate, "# by carla\n")
     await expect(page.locator(".cm-content")).to_contain_text("# by carla")  # live, before it is saved
-    await expect(page.locator(".cm-content")).to_have_attribute("contenteditable", "false")
+    await expect(page.locator(READ_ONLY)).to_be_visible()
     await candidate.evaluate(
         "document.querySelector('.cm-content').dispatchEvent(new ClipboardEvent('paste', {bubbles: true}))"
     )
     await candidate.get_by_role("button", name="Run all").first.click()
     await expect(page.get_by_text("1 failed, 0 passed").first).to_be_visible()
     await candidate.get_by_role("tab", name="Assistant").click()
-    await candidate.get_by_label("Message", exact=True).fill("Why does it fail?")
+    await candidate.locator("[data-composer]").fill("Why does it fail?")
     await candidate.keyboard.press("Enter")
     await expect(candidate.get_by_text("What does the failing test say?")).to_be_visible()
     await page.get_by_role("tab", name="Conversation").click()
@@ -170,10 +171,10 @@ async def pause_and_reload(page: Page, candidate: Page) -> None:
     await expect(candidate.locator("[data-clock=stands]")).to_be_visible()
     await candidate.reload()
     await expect(candidate.get_by_text("Paused: Fire alarm.")).to_be_visible()
-    await expect(candidate.locator(".cm-content")).to_have_attribute("contenteditable", "false")
+    await expect(candidate.locator(READ_ONLY)).to_be_visible()
     await page.get_by_role("button", name="Continue").click()
     await expect(candidate.get_by_text("Paused: Fire alarm.")).to_have_count(0)
-    await expect(candidate.locator(".cm-content")).to_have_attribute("contenteditable", "true")
+    await expect(candidate.locator(WRITABLE)).to_be_visible()
     await expect(candidate.locator(".cm-content")).to_contain_text("# by carla")
     await candidate.get_by_role("tab", name="Assistant").click()
     await expect(candidate.get_by_text("What does the failing test say?")).to_be_visible()
@@ -254,15 +255,15 @@ async def test_an_assessor_edits_visibly_and_only_after_saying_so(
         await row.get_by_role("link", name="Together").click()
         await page.get_by_role("button", name="Begin").click()
         await expect(candidate.locator(".cm-content")).to_be_visible()
-        await expect(page.locator(".cm-content")).to_have_attribute("contenteditable", "false")
+        await expect(page.locator(READ_ONLY)).to_be_visible()
         await page.get_by_role("button", name="Intervene…").click()
         await confirmed(page, "Intervene").click()
         await expect(candidate.get_by_text("I am editing your files now.").first).to_be_visible()
-        await expect(page.locator(".cm-content")).to_have_attribute("contenteditable", "true")
+        await expect(page.locator(WRITABLE)).to_be_visible()
         await type_at_end(page, "# by the assessor\n")
         await expect(candidate.locator(".cm-content")).to_contain_text("# by the assessor")
         await page.get_by_role("button", name="Stop intervening").click()
-        await expect(page.locator(".cm-content")).to_have_attribute("contenteditable", "false")
+        await expect(page.locator(READ_ONLY)).to_be_visible()
         await page.get_by_role("button", name="More time…").click()
         await page.get_by_label("Minutes").fill("30")
         await confirmed(page, "Give more time").click()
@@ -280,16 +281,16 @@ async def test_help_is_offered_after_failures_and_taken_in_the_room(
     async with candidate_by(link, "finn", browser) as candidate:
         await candidate.get_by_role("button", name="Begin the interview").click()
         await expect(candidate.locator(".cm-content")).to_be_visible()
-        run = candidate.get_by_role("button", name="Run all").first
-        ticks = candidate.get_by_role("img", name=re.compile("^failed")).or_(
-            candidate.get_by_text("1 failed")
-        )
+        workspace = candidate.url.partition("ws=")[2].partition("&")[0]
         for count in range(3):
             await type_at_end(candidate, f"# try {count}\n")
-            async with candidate.expect_response(re.compile(r"/tests$")) as answered:
-                await run.click()
-            assert (await answered.value).ok
-            await expect(ticks.first).to_be_visible()
+            await candidate.get_by_role("button", name="Run all").first.click()
+
+            async def is_run(expected: int = count + 1) -> bool:
+                runs = (await api.get(f"/sessions/{workspace}/tests")).json()["items"]
+                return len(runs) == expected and all(each["state"] != "running" for each in runs)
+
+            await eventually(is_run)
         await candidate.get_by_role("button", name="Yes, help me").click()
         await expect(candidate.get_by_text("My test runs keep failing.")).to_be_visible()
         await expect(candidate.get_by_text("What does the failing test say?")).to_be_visible()
@@ -297,7 +298,7 @@ async def test_help_is_offered_after_failures_and_taken_in_the_room(
 
 
 async def test_pages_of_an_interview_are_accessible(
-    page: Page, logged_in: BrowserContext, up: Up, browser: Browser, api: httpx.AsyncClient
+    page: Page, up: Up, browser: Browser, api: httpx.AsyncClient
 ) -> None:
     interview, link = await planned(api, consent=CONSENT, title="For everybody")
     light = {"color_scheme": "light", "reduced_motion": "reduce"}

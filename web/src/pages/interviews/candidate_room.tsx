@@ -173,7 +173,7 @@ function Work({ interview, question, user, room, side, setSide }: WorkProps) {
     if ((isWide ? chosen : narrow) === "messages" && unread.length > 0) read();
   });
   const parts: Record<string, ReactNode> = {
-    question: <div tabIndex={0} className="inset-focus h-full overflow-auto p-4" data-statement><Markdown text={question.statement} /></div>,
+    question: <div tabIndex={0} className="inset-focus h-full overflow-auto p-4" data-statement><h2 className="sr-only">{text.question}</h2><Markdown text={question.statement} /></div>,
     assistant: <Boundary what={text.assistant}><RoomConversation /></Boundary>,
     messages: <RoomMessages interview={interview} room={room} me={user} />,
     work: <WorkArea />,
