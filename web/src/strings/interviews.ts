@@ -175,8 +175,8 @@ export const text = {
     counted: (number: number, passed: number, total: number) => `Question ${number}: ${passed} of ${total} hidden tests pass`,
     record: "Download your record",
     recordAbout: "A copy of what was recorded, as you may see it. Anybody can verify it without this server.",
-    receipt: "Receipt",
-    receiptAbout: "Keep it: with it, you can prove later that nobody changed the record.",
+    receipt: "Download the receipt",
+    receiptAbout: "Keep the receipt: a record that is changed later contradicts it.",
     logout: "Log out",
   },
   assessor: {

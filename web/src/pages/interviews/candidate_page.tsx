@@ -60,9 +60,10 @@ function Over({ interview, room }: { interview: Interview; room: RoomLog }) {
         {[...room.view.counted].map(([number, each]) => <p key={number} className="mt-2">{text.over.counted(number, each.passed, each.total)}</p>)}
         <div className="mt-6 flex flex-wrap items-center gap-3">
           <a href={`/api/v1/interviews/${interview.id}/record`} className="fade inline-flex h-7 items-center gap-1.5 rounded-row border border-edge bg-panel px-2.5 hover:bg-hover pointer-coarse:h-11"><Icon name="download" size={14} />{text.over.record}</a>
+          {interview.sealed && <a href={`/api/v1/sessions/${interview.id}/receipt`} download={`receipt-${interview.id}.json`} className="fade inline-flex h-7 items-center gap-1.5 rounded-row border border-edge bg-panel px-2.5 hover:bg-hover pointer-coarse:h-11"><Icon name="key" size={14} />{text.over.receipt}</a>}
           <Button kind="quiet" onClick={logOut}>{text.over.logout}</Button>
         </div>
-        <p className="meta mt-2">{text.over.recordAbout}</p>
+        <p className="meta mt-2">{text.over.recordAbout} {interview.sealed && text.over.receiptAbout}</p>
       </div>
     </main>
   );

@@ -42,6 +42,7 @@ export function ReportPage({ id, user }: { id: string; user: Schemas["User"] }) 
             <span className="grow" />
             <Button className="print-hide" icon="file" onClick={() => window.print()}>{text.print}</Button>
             <a href={`/api/v1/interviews/${id}/record`} className="print-hide fade inline-flex h-7 items-center gap-1.5 rounded-row border border-edge bg-panel px-2.5 hover:bg-hover pointer-coarse:h-11"><Icon name="download" size={14} />{text.record}</a>
+            {data.sealed && <a href={`/api/v1/sessions/${id}/receipt`} download={`receipt-${id}.json`} className="print-hide fade inline-flex h-7 items-center gap-1.5 rounded-row border border-edge bg-panel px-2.5 hover:bg-hover pointer-coarse:h-11"><Icon name="key" size={14} />{all.over.receipt}</a>}
           </div>
           <p className="mt-1 text-t2">{text.about}</p>
         </header>
