@@ -208,7 +208,11 @@ async def finish(page: Page, candidate: Page) -> None:
     await expect(candidate.get_by_text("Question 2 of 2")).to_be_visible()
     await expect(candidate.locator("[data-statement]")).to_contain_text("Return twice the number.")
     await expect(candidate.locator(".cm-content")).to_contain_text("def triple(n):")
-    await expect(page.get_by_text("Question 2 of 2")).to_be_visible()
+    await expect(page.get_by_text("Question 2 of 2").first).to_be_visible()
+    await page.get_by_role("tab", name="Rating").click()
+    await page.get_by_label("Question", exact=True).select_option("Question 1 of 2")  # earlier ones can be rated
+    rated = page.get_by_role("button", name="Correctness: 4 · well")
+    await expect(rated).to_have_attribute("aria-pressed", "true")
     await candidate.get_by_role("button", name="Finish").click()
     await confirmed(candidate, "Finish").click()
     await expect(candidate.get_by_text("The interview is over")).to_be_visible()

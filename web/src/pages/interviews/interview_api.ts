@@ -32,6 +32,12 @@ export const useInterview = (id: string) => useQuery({ queryKey: ["interview", i
 
 export const useQuestionBank = () => useQuery({ queryKey: ["question-bank"], queryFn: async () => (await get<{ items: BankQuestion[] }>("/questions")).items, staleTime: 60_000 });
 
+export type QuestionRubric = { number: number; title: string; rubric: Criterion[] };
+
+/** The rubrics of all questions, for ratings of earlier ones. */
+export const useRubrics = (id: string, enabled: boolean) =>
+  useQuery({ queryKey: ["rubrics", id], enabled, staleTime: 60_000, queryFn: async () => (await get<{ questions: QuestionRubric[] }>(`/interviews/${id}/report`)).questions });
+
 export const isOwnerSide = (interview: Interview) => interview.role === "owner" || interview.role === "assessor";
 
 /** Take a step of the interview. What the server answers is shown at once; a refusal is kept until the next step. */

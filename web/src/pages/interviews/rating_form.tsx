@@ -4,7 +4,7 @@ import { ProblemLine } from "../../shared/error_message";
 import { Button, Field } from "../../shared/form_controls";
 import { SafeText } from "../../shared/safe_text";
 import { text as all } from "../../strings/interviews";
-import { type Criterion, type Interview, nameIn, useStep } from "./interview_api";
+import { type Criterion, type Interview, type QuestionRubric, nameIn, useRubrics, useStep } from "./interview_api";
 import type { Rating, RoomLog } from "./room_log";
 
 const text = all.assessor;
@@ -13,16 +13,25 @@ type Me = { id: string; name: string };
 
 export function RatingForm({ interview, room, me }: { interview: Interview; room: RoomLog; me: Me }) {
   const { question } = interview;
-  if (!question?.rubric.length) return <p className="p-3 text-t2">{text.noRubric}</p>;
-  const ratings = [...room.view.ratings.values()].filter((each) => each.number === question.number);
+  const [number, setNumber] = useState(question?.number ?? 1);
+  const rubrics = useRubrics(interview.id, (question?.number ?? 0) > 1);
+  const rated: QuestionRubric | undefined = number === question?.number ? question : rubrics.data?.find((each) => each.number === number);
+  if (!question?.rubric.length && !rubrics.data?.length) return <p className="p-3 text-t2">{text.noRubric}</p>;
+  const ratings = [...room.view.ratings.values()].filter((each) => each.number === number);
   const nameOf = nameIn(interview, me, text.somebody);
   return (
     <div className="h-full space-y-4 overflow-auto p-3">
-      <p className="text-12 text-t2">{all.questionOf(question.number, interview.question_count)} · <SafeText text={question.title} /></p>
-      {question.rubric.map((each) => {
+      {question && question.number > 1 && (
+        <select aria-label={all.question} value={number} onChange={(event) => setNumber(Number(event.target.value))} className="h-7 rounded-row border border-edge bg-panel px-1.5 text-13 text-t1 pointer-coarse:h-11">
+          {Array.from({ length: question.number }, (_, index) => <option key={index} value={index + 1}>{all.questionOf(index + 1, interview.question_count)}</option>)}
+        </select>
+      )}
+      {rubrics.isError && <ProblemLine error={rubrics.error} retry={() => void rubrics.refetch()} />}
+      {rated && <p className="text-12 text-t2">{all.questionOf(number, interview.question_count)} · <SafeText text={rated.title} /></p>}
+      {rated?.rubric.map((each) => {
         const mine = ratings.find((rating) => rating.by === me.id && rating.criterion === each.name);
         const others = ratings.filter((rating) => rating.by !== me.id && rating.criterion === each.name);
-        return <Rated key={each.name} interview={interview} number={question.number} criterion={each} mine={mine} others={others} nameOf={nameOf} />;
+        return <Rated key={`${number}/${each.name}`} interview={interview} number={number} criterion={each} mine={mine} others={others} nameOf={nameOf} />;
       })}
     </div>
   );
