@@ -34,8 +34,8 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 @asynccontextmanager
-async def candidate_by(link: str, name: str, browser: Browser) -> AsyncIterator[Page]:
-    """The browser of a candidate who opens an invitation link and chooses a name."""
+async def invited_by(link: str, name: str, browser: Browser) -> AsyncIterator[Page]:
+    """The browser of somebody who opens an invitation link and chooses a name."""
     context = await browser.new_context(viewport=WIDE, locale="en-GB", reduced_motion="reduce")
     page = await context.new_page()
     page.set_default_timeout(60_000)
@@ -97,7 +97,7 @@ async def test_a_whole_interview_in_two_browsers(
     link = await plan_by_form(page, up)
     interview = page.url.split("/")[-2]
     await expect(page.get_by_role("button", name="Begin")).to_be_disabled()
-    async with candidate_by(link, "carla", browser) as candidate:
+    async with invited_by(link, "carla", browser) as candidate:
         await join_and_begin(page, candidate)
         await work_and_talk(page, candidate)
         await pause_and_reload(page, candidate)
@@ -210,7 +210,9 @@ async def finish(page: Page, candidate: Page) -> None:
     await expect(candidate.locator(".cm-content")).to_contain_text("def triple(n):")
     await expect(page.get_by_text("Question 2 of 2").first).to_be_visible()
     await page.get_by_role("tab", name="Rating").click()
-    await page.get_by_label("Question", exact=True).select_option("Question 1 of 2")  # earlier ones can be rated
+    await page.get_by_label("Question", exact=True).select_option(
+        "Question 1 of 2"
+    )  # earlier ones can be rated
     rated = page.get_by_role("button", name="Correctness: 4 · well")
     await expect(rated).to_have_attribute("aria-pressed", "true")
     await candidate.get_by_role("button", name="Finish").click()
@@ -234,7 +236,7 @@ async def test_without_an_ai_and_without_assessors_the_candidate_begins_and_has_
     up: Up, browser: Browser, api: httpx.AsyncClient
 ) -> None:
     _, link = await planned(api, ai=False, attended=False, title="Alone")
-    async with candidate_by(link, "dora", browser) as candidate:
+    async with invited_by(link, "dora", browser) as candidate:
         await candidate.get_by_role("button", name="Begin the interview").click()
         await expect(candidate.locator("[data-statement]")).to_be_visible()
         await expect(candidate.get_by_role("tab", name="Messages")).to_be_visible()
@@ -251,7 +253,7 @@ async def test_an_assessor_edits_visibly_and_only_after_saying_so(
     page: Page, up: Up, browser: Browser, api: httpx.AsyncClient
 ) -> None:
     interview, link = await planned(api, title="Together")
-    async with candidate_by(link, "emil", browser) as candidate:
+    async with invited_by(link, "emil", browser) as candidate:
         await expect(candidate.get_by_text("You are ready.")).to_be_visible()
         await page.goto(f"{up.url}/interviews")
         row = page.get_by_role("listitem").filter(has_text="Together")
@@ -278,11 +280,46 @@ async def test_an_assessor_edits_visibly_and_only_after_saying_so(
     assert (await api.get(f"/interviews/{interview}")).json()["phase"] == "ended"
 
 
+async def test_invited_assessors_conduct_and_observers_only_watch(
+    up: Up, browser: Browser, api: httpx.AsyncClient
+) -> None:
+    interview, link = await planned(api, title="With others")
+    links = {
+        role: (await api.post(f"/interviews/{interview}/invitations", json={"role": role})).json()["url"]
+        for role in ("assessor", "observer")
+    }
+    async with (
+        invited_by(link, "hugo", browser) as candidate,
+        invited_by(links["assessor"], "iris", browser) as assessor,
+        invited_by(links["observer"], "jan", browser) as observer,
+    ):
+        for watcher in (assessor, observer):
+            await watcher.get_by_role("link", name="With others").click()  # the link led to the interviews
+        await expect(candidate.get_by_text("You are ready.")).to_be_visible()
+        await assessor.get_by_role("button", name="Begin").click()
+        await expect(candidate.locator(WRITABLE)).to_be_visible()
+        await assessor.get_by_label("Private note").fill("Only for us.")
+        await assessor.get_by_role("button", name="Add note").click()
+        await expect(assessor.get_by_role("link").filter(has_text="Only for us.")).to_be_visible()
+        await expect(assessor.get_by_role("button", name="Intervene…")).to_have_count(
+            0
+        )  # not without write access
+        await type_at_end(candidate, "# by hugo\n")
+        for watcher in (assessor, observer):
+            await expect(watcher.locator(READ_ONLY)).to_contain_text("# by hugo")
+        await expect(observer.get_by_text("You observe.")).to_be_visible()
+        for name in ("Pause", "End…", "Invite…"):
+            await expect(observer.get_by_role("button", name=name)).to_have_count(0)
+        await expect(observer.get_by_text("Only for us.")).to_have_count(0)
+        await observer.goto(f"{up.url}/i/{interview}/report")
+        await expect(observer.get_by_text("There is nothing here")).to_be_visible()
+
+
 async def test_help_is_offered_after_failures_and_taken_in_the_room(
     browser: Browser, api: httpx.AsyncClient
 ) -> None:
     _, link = await planned(api, attended=False, proactive_help=True, title="Stuck")
-    async with candidate_by(link, "finn", browser) as candidate:
+    async with invited_by(link, "finn", browser) as candidate:
         await candidate.get_by_role("button", name="Begin the interview").click()
         await expect(candidate.locator(".cm-content")).to_be_visible()
         workspace = candidate.url.partition("ws=")[2].partition("&")[0]
@@ -325,7 +362,7 @@ async def test_pages_of_an_interview_are_accessible(
     await expect(page.get_by_label("Invitation link")).to_be_visible()
     await examine(page, DIALOG)
     await page.get_by_role("button", name="Close", exact=True).click()
-    async with candidate_by(link, "gina", browser) as candidate:
+    async with invited_by(link, "gina", browser) as candidate:
         await expect(candidate.get_by_text(CONSENT)).to_be_visible()
         await expect(candidate.get_by_role("listitem").filter(has_text="python")).to_contain_text("works")
         await examine(candidate)

@@ -33,12 +33,14 @@ export function App() {
   if (!user) {
     return path === "/login" ? <Login methods={login.data.methods} /> : <Redirect to={`/login?next=${encodeURIComponent(path + location.search)}`} replace />;
   }
+  const mayOnlyWatch = user.role === "assessor" || user.role === "observer"; // they open no sessions of their own
   return (
     <Frame user={user}>
       <Boundary key={path.split("/").slice(0, 3).join("/")}>
         <Suspense fallback={null}>
           <Switch>
             {CANDIDATE_PAGES.map((each) => user.role === "candidate" && <Route key={each} path={each}>{() => <InterviewList user={user} />}</Route>)}
+            {mayOnlyWatch && <Route path="/start"><Redirect to="/interviews" replace /></Route>}
             <Route path="/">{() => <Home user={user} />}</Route>
             <Route path="/new">{() => <Home user={user} creating />}</Route>
             <Route path="/start">{() => <Start user={user} />}</Route>

@@ -28,7 +28,7 @@ export function Frame({ user, children }: { user: Schemas["User"]; children: Rea
         <RailLink to="/" icon="home" label={strings.nav.home} />
         <RailLink to="/new" icon="plus" label={strings.home.new} />
         <RailLink to="/changes" icon="diff" label={strings.nav.changes} />
-        {user.role !== "observer" && <RailLink to="/interviews" icon="interview" label={strings.nav.interviews} />}
+        <RailLink to="/interviews" icon="interview" label={strings.nav.interviews} />
         <RailLink to="/record" icon="file" label={strings.palette.record} />
         <button type="button" aria-label={strings.nav.palette} title={`${strings.nav.palette} (${keysOf("palette")})`} aria-keyshortcuts="Control+K" onClick={openPalette} className="fade grid size-9 place-items-center rounded-card text-t3 hover:bg-hover hover:text-t1"><Icon name="search" size={18} /></button>
         <span className="grow max-sm:hidden" />

@@ -35,7 +35,7 @@ export function ReportPage({ id, user }: { id: string; user: Schemas["User"] }) 
     <main className="print-page h-full overflow-auto bg-panel">
       <div className="mx-auto max-w-3xl space-y-6 p-6 max-sm:p-3">
         <header>
-          <p className="print-hide"><Link href={`/i/${id}/assess`} className="text-t2 hover:underline">‹ {all.assessor.back}</Link></p>
+          <p className="print-hide"><Link href={`/i/${id}/assess`} className="text-t2 hover:underline">‹ {text.facts}</Link></p>
           <div className="mt-1 flex flex-wrap items-center gap-3">
             <h1 className="text-20 font-semibold"><SafeText text={data.title} /></h1>
             <PhaseMark interview={data} />
