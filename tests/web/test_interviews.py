@@ -99,7 +99,7 @@ async def test_a_whole_interview_in_two_browsers(
     await expect(page.get_by_role("button", name="Begin")).to_be_disabled()
     async with invited_by(link, "carla", browser) as candidate:
         await join_and_begin(page, candidate)
-        await work_and_talk(page, candidate)
+        await work_and_converse(page, candidate)
         await pause_and_reload(page, candidate)
         await lose_the_connection(page, candidate)
         assert await events_of(api, interview, "candidate.reconnected")
@@ -123,7 +123,7 @@ async def join_and_begin(page: Page, candidate: Page) -> None:
     await expect(candidate.locator(".cm-content")).to_contain_text("def double(n):")
 
 
-async def work_and_talk(page: Page, candidate: Page) -> None:
+async def work_and_converse(page: Page, candidate: Page) -> None:
     await type_at_end(candidate, "# by carla\n")
     await expect(page.locator(".cm-content")).to_contain_text("# by carla")  # live, before it is saved
     await expect(page.locator(READ_ONLY)).to_be_visible()

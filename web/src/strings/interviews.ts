@@ -122,7 +122,7 @@ export const text = {
     messages: "Messages",
     work: "Work",
     resize: "Width of the question",
-    resizeTalk: "Width of the conversation",
+    resizeAssistant: "Width of the conversation",
     next: "Next question",
     finish: "Finish",
     nextTitle: (number: number) => `Finish question ${number}?`,
@@ -258,7 +258,8 @@ export const text = {
     offlineFor: (time: string) => `offline for ${time}`,
     notCome: "not here yet",
     observer: "You observe. Notes and ratings are for assessors.",
-    somebody: "An assessor",
+    unknownAssessor: "An assessor",
+    resizeSide: "Width of the notes",
   },
   event: {
     "candidate.joined": "The candidate came",

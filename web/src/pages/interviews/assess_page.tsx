@@ -45,13 +45,13 @@ export function AssessPage({ id, user }: { id: string; user: Schemas["User"] }) 
   const invited = params.get("invite");
   const closeInvite = () => setParams((before) => { const after = new URLSearchParams(before); after.delete("invite"); return after; }, { replace: true });
   const side = <AssessSide interview={data} room={room} user={user} />;
-  const live = session ? <LiveWorkspace key={session} interview={data} session={session} user={user} nameOf={nameIn(data, user, text.somebody)} /> : <p className="grid h-full place-items-center p-6 text-center text-t2">{text.notYet}</p>;
+  const live = session ? <LiveWorkspace key={session} interview={data} session={session} user={user} nameOf={nameIn(data, user, text.unknownAssessor)} /> : <p className="grid h-full place-items-center p-6 text-center text-t2">{text.notYet}</p>;
   return (
     <div className="flex h-full flex-col">
       <AssessHeader interview={data} receivedMs={interview.dataUpdatedAt} invite={() => setParams((before) => { const after = new URLSearchParams(before); after.set("invite", "candidate"); return after; }, { replace: true })} />
       <main className="flex min-h-0 grow max-[1023px]:flex-col max-[1023px]:overflow-auto">
         <div className="h-full min-w-0 grow bg-panel max-[1023px]:h-[70vh] max-[1023px]:shrink-0">{live}</div>
-        {isWide && <Splitter label={all.room.resizeTalk} size={width} min={MIN_PX} max={Math.max(MIN_PX, window.innerWidth - 640)} onSize={setWidth} from="end" />}
+        {isWide && <Splitter label={text.resizeSide} size={width} min={MIN_PX} max={Math.max(MIN_PX, window.innerWidth - 640)} onSize={setWidth} from="end" />}
         <div className="h-full shrink-0 bg-panel max-[1023px]:h-auto max-[1023px]:border-t" style={isWide ? { width } : {}}>{side}</div>
       </main>
       {invited && isOwnerSide(data) && <InvitationDialog id={id} role={invited} onClose={closeInvite} />}

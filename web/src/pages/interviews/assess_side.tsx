@@ -49,10 +49,10 @@ export function AssessSide({ interview, room, user }: Props) {
 function Notes({ interview, room, user }: Props) {
   const step = useStep(interview.id);
   const [typed, setTyped] = useState("");
-  const nameOf = nameIn(interview, user, text.somebody);
+  const nameOf = nameIn(interview, user, text.unknownAssessor);
   const add = async () => {
-    const said = typed.trim();
-    if (said && (await step.take("notes", { text: said }))) setTyped("");
+    const message = typed.trim();
+    if (message && (await step.take("notes", { text: message }))) setTyped("");
   };
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -121,7 +121,7 @@ export function HiddenResult({ run }: { run: HiddenRun }) {
 }
 
 function History({ interview, room, user }: Props) {
-  const nameOf = nameIn(interview, user, text.somebody);
+  const nameOf = nameIn(interview, user, text.unknownAssessor);
   return (
     <ol tabIndex={0} aria-label={text.history} className="inset-focus h-full overflow-auto p-3">
       {room.view.history.toReversed().map((each) => (

@@ -95,8 +95,8 @@ function Progress({ number, count }: { number: number; count: number }) {
 /** The truth about pauses and the connection. */
 function StateStrip({ interview, room, presence }: { interview: Interview; room: RoomLog; presence: Presence }) {
   const isPaused = interview.phase === "paused";
-  const said = presence.offlineSinceMs ? text.offline(timeOfDay(presence.offlineSinceMs)) : isPaused ? (room.view.pausedReason ? text.pausedReason(room.view.pausedReason) : text.paused) : "";
-  return <div role="status" className="shrink-0">{said && <p data-strip className="border-b bg-warn-tint px-3 py-1.5 text-warn"><SafeText text={said} /></p>}</div>;
+  const message = presence.offlineSinceMs ? text.offline(timeOfDay(presence.offlineSinceMs)) : isPaused ? (room.view.pausedReason ? text.pausedReason(room.view.pausedReason) : text.paused) : "";
+  return <div role="status" className="shrink-0">{message && <p data-strip className="border-b bg-warn-tint px-3 py-1.5 text-warn"><SafeText text={message} /></p>}</div>;
 }
 
 /** Help that is offered, and a level that is proposed to the candidate. It never takes the focus. */
@@ -116,24 +116,24 @@ function HelpStrip({ interview, room, openAssistant }: { interview: Interview; r
     <div role="status" className="shrink-0">
       {step.error !== null && <ProblemLine error={step.error} />}
       {offer && (
-        <Card tone="agent" said={<><span className="font-semibold">{text.offered}</span> {text.offers[offer.kind] ?? room.view.reasons.get(offer.number) ?? ""}</>}>
+        <Card tone="agent" message={<><span className="font-semibold">{text.offered}</span> {text.offers[offer.kind] ?? room.view.reasons.get(offer.number) ?? ""}</>}>
           <Button small onClick={() => void step.take(`offers/${offer.number}`, { accept: true }).then((done) => done && openAssistant())}>{text.take}</Button>
           <Button small kind="quiet" onClick={() => void step.take(`offers/${offer.number}`, { accept: false })}>{text.dismiss}</Button>
         </Card>
       )}
       {proposal && !interview.attended && (
-        <Card tone="agent" said={<><span className="font-semibold">{text.proposed(all.levels[proposal.level] ?? proposal.level)}</span> {all.levelsAbout[proposal.level]}</>}>
+        <Card tone="agent" message={<><span className="font-semibold">{text.proposed(all.levels[proposal.level] ?? proposal.level)}</span> {all.levelsAbout[proposal.level]}</>}>
           <Button small onClick={() => void step.take(`proposals/${proposal.number}`, { accept: true })}>{text.accept}</Button>
           <Button small kind="quiet" onClick={() => void step.take(`proposals/${proposal.number}`, { accept: false })}>{text.decline}</Button>
         </Card>
       )}
-      {isNews && <Card tone="info" said={text.levelChanged(all.levels[level] ?? level, all.levelsAbout[level] ?? "")}><Button small kind="quiet" onClick={seen}>{all.close}</Button></Card>}
+      {isNews && <Card tone="info" message={text.levelChanged(all.levels[level] ?? level, all.levelsAbout[level] ?? "")}><Button small kind="quiet" onClick={seen}>{all.close}</Button></Card>}
     </div>
   );
 }
 
-function Card({ tone, said, children }: { tone: "agent" | "info"; said: ReactNode; children: ReactNode }) {
-  return <div className={`flex min-h-8 flex-wrap items-center gap-2 border-b px-3 py-1 ${tone === "agent" ? "bg-agent-tint text-agent" : "bg-info-tint text-info"}`}><p className="min-w-0 grow">{said}</p>{children}</div>;
+function Card({ tone, message, children }: { tone: "agent" | "info"; message: ReactNode; children: ReactNode }) {
+  return <div className={`flex min-h-8 flex-wrap items-center gap-2 border-b px-3 py-1 ${tone === "agent" ? "bg-agent-tint text-agent" : "bg-info-tint text-info"}`}><p className="min-w-0 grow">{message}</p>{children}</div>;
 }
 
 function StatusBar({ interview, receivedMs, presence, isLive }: { interview: Interview; receivedMs: number; presence: Presence; isLive: boolean }) {
@@ -160,7 +160,7 @@ function Work({ interview, question, user, room, side, setSide }: WorkProps) {
   const { refetch } = access;
   useEffect(() => void refetch(), [phase, refetch]); // a pause takes the access to the work, and its end gives it back
   const [width, setWidth] = useSize("statement", 400);
-  const [talkWidth, setTalkWidth] = useSize("room-talk", 400);
+  const [assistantWidth, setAssistantWidth] = useSize("room-talk", 400);
   const isWide = useIsWide();
   const isRoomy = useIsRoomy();
   const { unread, read } = useUnread(interview, room, user);
@@ -196,12 +196,12 @@ function Work({ interview, question, user, room, side, setSide }: WorkProps) {
         {isWide ? (
           <>
             <section aria-label={labelOf(chosen)} className="flex h-full shrink-0 flex-col bg-panel" style={{ width }}>{tabs(names, chosen)}<div className="min-h-0 grow">{parts[chosen]}</div></section>
-            <Splitter label={text.resize} size={width} min={MIN_PX} max={Math.max(MIN_PX, window.innerWidth - (hasBoth ? talkWidth : 0) - 560)} onSize={setWidth} />
+            <Splitter label={text.resize} size={width} min={MIN_PX} max={Math.max(MIN_PX, window.innerWidth - (hasBoth ? assistantWidth : 0) - 560)} onSize={setWidth} />
             <div className="h-full min-w-0 grow"><WorkArea /></div>
             {hasBoth && (
               <>
-                <Splitter label={text.resizeTalk} size={talkWidth} min={MIN_PX} max={Math.max(MIN_PX, window.innerWidth - width - 560)} onSize={setTalkWidth} from="end" />
-                <section aria-label={text.assistant} className="h-full shrink-0 bg-panel" style={{ width: talkWidth }}>{parts["assistant"]}</section>
+                <Splitter label={text.resizeAssistant} size={assistantWidth} min={MIN_PX} max={Math.max(MIN_PX, window.innerWidth - width - 560)} onSize={setAssistantWidth} from="end" />
+                <section aria-label={text.assistant} className="h-full shrink-0 bg-panel" style={{ width: assistantWidth }}>{parts["assistant"]}</section>
               </>
             )}
           </>

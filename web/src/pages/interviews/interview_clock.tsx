@@ -13,25 +13,25 @@ export function duration(ms: number): string {
 }
 
 /** What is left now. `receivedMs` is when the server told the clock, `heardMs` when it was last heard, if that matters. */
-export function remainingNow(clock: ClockState, receivedMs: number, now: number, standsSinceMs = 0): { left: number; here: number | null; runs: boolean } {
+export function remainingNow(clock: ClockState, receivedMs: number, now: number, standsSinceMs = 0): { left: number; question: number | null; runs: boolean } {
   const runs = clock.runs && !standsSinceMs;
   const until = standsSinceMs ? Math.max(receivedMs, standsSinceMs) : now;
   const passed = clock.runs ? Math.max(0, until - receivedMs) : 0;
-  const here = clock.question_remaining_ms;
-  return { left: Math.max(0, clock.remaining_ms - passed), here: here === null ? null : Math.max(0, here - passed), runs };
+  const question = clock.question_remaining_ms;
+  return { left: Math.max(0, clock.remaining_ms - passed), question: question === null ? null : Math.max(0, question - passed), runs };
 }
 
 type Props = { clock: ClockState; receivedMs: number; standsSinceMs?: number; large?: boolean };
 
 export function InterviewClock({ clock, receivedMs, standsSinceMs = 0, large = false }: Props) {
   const now = useSeconds(true);
-  const { left, here, runs } = remainingNow(clock, receivedMs, Math.max(now, receivedMs), standsSinceMs);
-  const isLow = left < LOW_MS || (here !== null && here < LOW_MS);
+  const { left, question, runs } = remainingNow(clock, receivedMs, Math.max(now, receivedMs), standsSinceMs);
+  const isLow = left < LOW_MS || (question !== null && question < LOW_MS);
   return (
     <span role="timer" aria-label={text.room.clock} className="inline-flex items-baseline gap-2 whitespace-nowrap">
       <span className={`font-semibold ${large ? "text-16" : "text-14"} ${isLow ? "text-warn" : "text-t1"}`} data-clock={runs ? "runs" : "stands"}>{duration(left)}</span>
       <span className="text-12 text-t3">{text.room.left}</span>
-      {here !== null && here < left && <span className={`text-12 ${here < LOW_MS ? "text-warn" : "text-t2"}`}>{text.room.leftHere(duration(here))}</span>}
+      {question !== null && question < left && <span className={`text-12 ${question < LOW_MS ? "text-warn" : "text-t2"}`}>{text.room.leftHere(duration(question))}</span>}
       {!runs && <span className="text-12 text-warn">{text.room.clockStands}</span>}
     </span>
   );

@@ -37,9 +37,9 @@ function Shown({ interview, session: id, user }: Props) {
   useStartingFile(id);
   const isOpen = interview.phase === "running" || interview.phase === "paused";
   const mayIntervene = isOwnerSide(interview) && isOpen && (access.data?.actions.includes("input") ?? false) && id === interview.question?.workspace;
-  const tell = async (said: string) => {
+  const announce = async (message: string) => {
     try {
-      await post(`/interviews/${interview.id}/messages`, { text: said });
+      await post(`/interviews/${interview.id}/messages`, { text: message });
       setError(null);
       return true;
     } catch (failed) {
@@ -65,7 +65,7 @@ function Shown({ interview, session: id, user }: Props) {
           {isOpen && <Follow file={params.get("file") ?? ""} />}
           <Link href={`/s/${id}/play`} className="fade inline-flex h-6 items-center gap-1 rounded-row px-2 text-12 text-t2 hover:bg-hover"><Icon name="play" size={12} />{text.play}</Link>
           {mayIntervene && !isIntervening && <Button small icon="edit" onClick={() => setAsks(true)}>{text.intervene}</Button>}
-          {isIntervening && <Button small kind="primary" onClick={() => { setIntervening(false); void tell(text.interveneEndMessage); }}>{text.interveneEnd}</Button>}
+          {isIntervening && <Button small kind="primary" onClick={() => { setIntervening(false); void announce(text.interveneEndMessage); }}>{text.interveneEnd}</Button>}
         </div>
         {isIntervening && <p role="status" className="shrink-0 border-b bg-warn-tint px-3 py-1 text-warn">{text.intervening}</p>}
         {session.isError && <div className="p-2"><ProblemLine error={session.error} retry={() => void session.refetch()} /></div>}
@@ -74,7 +74,7 @@ function Shown({ interview, session: id, user }: Props) {
           {tab === "conversation" && <Boundary what={text.conversation}><RoomConversation /></Boundary>}
           {tab === "question" && <div tabIndex={0} className="inset-focus h-full overflow-auto p-4"><h2 className="mb-2 text-16 font-semibold"><SafeText text={interview.question?.title ?? ""} /></h2><Markdown text={interview.question?.statement ?? ""} /></div>}
         </div>
-        {asks && <ConfirmDialog title={text.interveneTitle} about={text.interveneAbout} label={text.interveneStart} error={error} act={async () => { const told = await tell(text.interveneMessage); if (told) setIntervening(true); return told; }} onClose={() => setAsks(false)} />}
+        {asks && <ConfirmDialog title={text.interveneTitle} about={text.interveneAbout} label={text.interveneStart} error={error} act={async () => { const isAnnounced = await announce(text.interveneMessage); if (isAnnounced) setIntervening(true); return isAnnounced; }} onClose={() => setAsks(false)} />}
       </div>
     </Context>
   );

@@ -18,7 +18,7 @@ export function RatingForm({ interview, room, me }: { interview: Interview; room
   const rated: QuestionRubric | undefined = number === question?.number ? question : rubrics.data?.find((each) => each.number === number);
   if (!question?.rubric.length && !rubrics.data?.length) return <p className="p-3 text-t2">{text.noRubric}</p>;
   const ratings = [...room.view.ratings.values()].filter((each) => each.number === number);
-  const nameOf = nameIn(interview, me, text.somebody);
+  const nameOf = nameIn(interview, me, text.unknownAssessor);
   return (
     <div className="h-full space-y-4 overflow-auto p-3">
       {question && question.number > 1 && (

@@ -30,7 +30,7 @@ export function ReportPage({ id, user }: { id: string; user: Schemas["User"] }) 
   if (interview.error instanceof Problem && (interview.error.status === 404 || interview.error.status === 403)) return <NotFound />;
   if (!data) return interview.isError ? <div className="p-4"><ProblemLine error={interview.error} retry={() => void interview.refetch()} /></div> : null;
   if (!isOwnerSide(data)) return <NotFound />;
-  const nameOf = nameIn(data, user, all.assessor.somebody);
+  const nameOf = nameIn(data, user, all.assessor.unknownAssessor);
   return (
     <main className="print-page h-full overflow-auto bg-panel">
       <div className="mx-auto max-w-3xl space-y-6 p-6 max-sm:p-3">

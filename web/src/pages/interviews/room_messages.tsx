@@ -14,15 +14,15 @@ type Props = { interview: Interview; room: RoomLog; me: Me };
 export function RoomMessages({ interview, room, me }: Props) {
   const isCandidate = interview.role === "candidate";
   const step = useStep(interview.id);
-  const nameOf = nameIn(interview, me, text.assessor.somebody);
+  const nameOf = nameIn(interview, me, text.assessor.unknownAssessor);
   const [typed, setTyped] = useState("");
   const [isPrivate, setPrivate] = useState(false);
   const canSend = interview.role !== "observer" && interview.phase !== "closed";
   const label = isCandidate ? text.room.messageLabel : text.assessor.messageHint;
   async function submit(event: SubmitEvent) {
     event.preventDefault();
-    const said = typed.trim();
-    if (said && (await step.take("messages", { text: said, private: isPrivate }))) setTyped("");
+    const message = typed.trim();
+    if (message && (await step.take("messages", { text: message, private: isPrivate }))) setTyped("");
   }
   const { messages } = room.view;
   return (
@@ -76,7 +76,7 @@ export function useUnread(interview: Interview, room: RoomLog, me: Me) {
 export function MessageStrip({ interview, room, me, reply }: Props & { reply?: () => void }) {
   const { unread, read } = useUnread(interview, room, me);
   const newest = unread.at(-1);
-  const name = nameIn(interview, me, text.assessor.somebody);
+  const name = nameIn(interview, me, text.assessor.unknownAssessor);
   return (
     <div role="status" className="shrink-0">
       {newest && (
