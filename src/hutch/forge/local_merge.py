@@ -40,13 +40,13 @@ async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy 
     if made == tip:  # already merged
         return MergeResult(tip, await _delete_merged_branch(git, change, strategy))
     if out == "nowhere":
-        moved = await local_repository_jailed_git.run_unchecked(git, "update-ref", f"refs/heads/{change.base}", made, tip)
+        moved = await jailed_git.run_unchecked(git, "update-ref", f"refs/heads/{change.base}", made, tip)
     else:  # this updates the checked-out files too, and fails if it would overwrite changes
         # In the directory of the repository, whatever core.worktree says.
         here = ("--git-dir=.git", "--work-tree=.")
-        moved = await local_repository_jailed_git.run_unchecked(git, *here, "merge", "--ff-only", "--quiet", made)
+        moved = await jailed_git.run_unchecked(git, *here, "merge", "--ff-only", "--quiet", made)
     if moved.exit_code != 0:
-        raise Conflict(f"{change.base} was not changed. git says: {local_repository_jailed_git.failure_reason(moved)}")
+        raise Conflict(f"{change.base} was not changed. git says: {jailed_git.failure_reason(moved)}")
     return MergeResult(made, await _delete_merged_branch(git, change, strategy))
 
 
@@ -64,7 +64,7 @@ async def _delete_merged_branch(git: RunGit, change: Change, strategy: Strategy 
 async def delete_branch(git: RunGit, change: Change) -> None:
     """Delete the branch of a change, unless it has new commits. It may already be deleted."""
     ref = f"refs/heads/{change.branch}"
-    found = await local_repository_jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
+    found = await jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
     if found.exit_code != 0:
         return
     if found.stdout.decode(errors="replace").strip() != change.commit:
@@ -74,12 +74,12 @@ async def delete_branch(git: RunGit, change: Change) -> None:
         )
     if await _checked_out(git, change.branch) != "nowhere":
         raise Conflict(f"{change.branch} is checked out. Switch to another branch there and retry.")
-    await local_repository_jailed_git.run(git, "update-ref", "-d", ref, change.commit)
+    await jailed_git.run(git, "update-ref", "-d", ref, change.commit)
 
 
 async def _checked_out(git: RunGit, branch: str) -> Literal["here", "elsewhere", "nowhere"]:
     """Where a branch is checked out: in the repository, in a linked worktree, or nowhere."""
-    listed = (await local_repository_jailed_git.run(git, "worktree", "list", "--porcelain")).stdout.decode(errors="replace")
+    listed = (await jailed_git.run(git, "worktree", "list", "--porcelain")).stdout.decode(errors="replace")
     for number, about in enumerate(listed.strip().split("\n\n")):
         lines = about.split("\n")
         if f"branch refs/heads/{branch}" in lines and "bare" not in lines:
@@ -102,7 +102,7 @@ async def _make_merge(
                 f"{change.base} has new commits since {change.branch} started, so it cannot be "
                 "fast-forwarded. Choose merge or squash."
             )
-    merged = await local_repository_jailed_git.run_unchecked(
+    merged = await jailed_git.run_unchecked(
         git, "merge-tree", "--write-tree", "--name-only", "--no-messages", tip, change.commit
     )
     lines = merged.stdout.decode(errors="replace").split("\n")
@@ -115,7 +115,7 @@ async def _make_merge(
             paths=tuple(paths),
         )
     if merged.exit_code != 0:
-        raise local_repository_jailed_git.to_error("merge-tree", merged)
+        raise jailed_git.to_error("merge-tree", merged)
     if lines[0].strip() == await _tree(git, tip):
         return tip  # already merged by other commits
     name, address = parse_author(author)
@@ -124,31 +124,31 @@ async def _make_merge(
     parents = ["-p", tip] if squash else ["-p", tip, "-p", change.commit]
     title = change.title if squash else f"Merge {change.branch}: {change.title}"
     text = commit_message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
-    made = await local_repository_jailed_git.run(
+    made = await jailed_git.run(
         git, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=text, env=identity
     )
-    return local_repository_jailed_git.commit_id(made)
+    return jailed_git.commit_id(made)
 
 
 async def _contains(git: RunGit, commit: str, other: str) -> bool:
-    found = await local_repository_jailed_git.run_unchecked(git, "merge-base", "--is-ancestor", other, commit)
+    found = await jailed_git.run_unchecked(git, "merge-base", "--is-ancestor", other, commit)
     return found.exit_code == 0
 
 
 async def _tree(git: RunGit, commit: str) -> str:
-    found = await local_repository_jailed_git.run(git, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    found = await jailed_git.run(git, "rev-parse", "--verify", f"{commit}^{{tree}}")
     return found.stdout.decode(errors="replace").strip()
 
 
 async def _has_commit(git: RunGit, change: Change) -> bool:
-    found = await local_repository_jailed_git.run_unchecked(git, "cat-file", "-e", f"{change.commit}^{{commit}}")
+    found = await jailed_git.run_unchecked(git, "cat-file", "-e", f"{change.commit}^{{commit}}")
     return found.exit_code == 0
 
 
 async def _check_as_proposed(git: RunGit, change: Change) -> None:
     """Raise an error unless the branch is at the commit that was proposed and reviewed."""
     ref = f"refs/heads/{change.branch}"
-    found = await local_repository_jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
+    found = await jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
     now = found.stdout.decode(errors="replace").strip() if found.exit_code == 0 else ""
     if not await _has_commit(git, change):
         raise NotFound(
@@ -164,11 +164,11 @@ async def _check_as_proposed(git: RunGit, change: Change) -> None:
 
 
 async def _tip(git: RunGit, branch: str) -> str:
-    found = await local_repository_jailed_git.run_unchecked(
+    found = await jailed_git.run_unchecked(
         git, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"
     )
     if found.exit_code != 0:
         raise NotFound(
             f"The repository has no branch '{branch}' to merge into. Merge by hand where you want."
         )
-    return local_repository_jailed_git.commit_id(found)
+    return jailed_git.commit_id(found)

@@ -31,8 +31,8 @@ from hutch.flows.tasks_file.task_keys import KeySequence
 from hutch.store.table_access import Rows
 from hutch.store.task_rows import FIELDS
 from hutch.store.tasks import Tasks
-from hutch.system.lazy_dataclass import dataclass
 from hutch.system.clock_without_jumps import wall_ms
+from hutch.system.lazy_dataclass import dataclass
 
 READING_ROLES = ("owner", "member", "observer")
 WRITING_ROLES = ("owner", "member")
