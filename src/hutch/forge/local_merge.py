@@ -5,7 +5,7 @@ from typing import Literal
 from hutch.domain.commit_text import commit_message, parse_author
 from hutch.domain.errors import BadRequest, Conflict, HutchError, MergeConflict, NotFound
 from hutch.domain.proposed_change import Change
-from hutch.forge import local_repository_jailed_git as local_repository_jailed_git
+from hutch.forge import local_repository_jailed_git as jailed_git
 from hutch.forge.interface import MergeResult, Strategy
 from hutch.forge.local_repository_jailed_git import RunGit
 
