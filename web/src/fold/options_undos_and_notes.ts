@@ -4,6 +4,8 @@ import type { FoldState } from "./shared_fold_state";
 import type { AnyEntry, Event } from "./view_types";
 
 const WARNING = "warning: ";
+/** Events of the room of an interview, which has pages of its own. */
+const OF_INTERVIEW = /^(interview|candidate|lobby|consent|question|language|struggle|level|help|note|time|client|hidden_tests|rating|mark)\./;
 
 export function foldSession(state: FoldState, entry: AnyEntry, event: Event): void {
   const { view } = state;
@@ -89,6 +91,7 @@ export function foldSession(state: FoldState, entry: AnyEntry, event: Event): vo
       view.snapshots.push({ number: event.snapshot, seq: entry.seq, atMs: entry.at_ms, reason: event.reason });
       return;
     default:
+      if (OF_INTERVIEW.test(event.type)) return;
       return state.note(entry, "info", "unknown", event.type);
   }
 }
