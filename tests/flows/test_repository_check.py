@@ -15,7 +15,7 @@ import pytest
 from hutch.agent.repository_testing.runner_detection import NO_TESTS
 from hutch.agent.repository_testing.test_results import NO_PYTEST, NO_RUNNER, NOT_THERE
 from hutch.app.doctor_check_inputs import installation
-from hutch.flows.doctor_checks import repository as repository_check
+from hutch.flows.doctor_checks import repository_delivery_and_tests as repository_check
 from hutch.jail.machine_checks import Check
 from hutch.jail.policy import AGENT
 from hutch.settings import LoadedSettings, load

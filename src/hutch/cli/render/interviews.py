@@ -11,7 +11,7 @@ SENTENCES: dict[str, str] = {
     "interview.planned": "planned the interview",
     "interview.invited": "invited a {role}",
     "candidate.joined": "came to the lobby",
-    "lobby.checked": "checked the system: {ok}",
+    "lobby.checked": "checked the system",
     "consent.given": "agreed to the terms",
     "interview.begun": "began the interview: {minutes} minutes",
     "question.opened": "question {number} is open: {title} in {language}, level {level}",
