@@ -44,7 +44,7 @@ def _value(name: str, field: FieldInfo) -> Any:
         return (CallMade(id="c", tool="bash", arguments="{}"),)
     if name == "changes" and OptionChange.__name__ in str(kind):
         return (OptionChange(name="persona", before="", after="reviewer"),)
-    if name == "cases":
+    if name == "cases" and CaseResult.__name__ in str(kind):
         return (CaseResult(suite="pytest", name="test_a", outcome="failed"),)
     if name == "suites" and SuiteResult.__name__ in str(kind):
         return (SuiteResult(name="pytest", command="pytest", ok=False),)
@@ -52,6 +52,8 @@ def _value(name: str, field: FieldInfo) -> Any:
         return {"shell.printed": 2} if name == "types" else {}
     if name == "events":
         return ({"type": "message.sent"},)
+    if "dict[" in str(kind):
+        return ({},) if "tuple" in str(kind) else {}
     if "tuple" in str(kind):
         return ("some-text",)
     if kind in (bool, int, float) or any(each in (int, float) for each in get_args(kind)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions, list_files
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.flows.evaluation.case_definition import EvalCase
@@ -99,7 +99,8 @@ async def test_the_command_of_tests_is_redacted_before_it_is_cut(tmp_path: Path)
             suite_options=SuiteOptions(command=f"run {'x' * 80} {secret}"),
             redactor=Redactor([secret]),
         )
-        result = await describe_structure(env.context, await env.context.workspace.snapshot("first"))
+        first, listed = await env.context.workspace.snapshot("first"), await list_files(env.context.workspace)
+        result = await describe_structure(env.context, first, listed)
     assert result.endswith(f"; tests: run {'x' * 80} [redacted:secre.")
 
 

@@ -16,10 +16,11 @@ from hutch.system.running_server_announcement_and_discovery import find_server
 LOCAL = frozenset(
     {"run", "resume", "approvals", "changes", "review", "eval", "test", "workspace", "mcp", "log", "export"}
     | {"receipt", "erase", "prune", "up", "down", "logs", "doctor", "config", "users", "policy", "tokens"}
-    | {"environment", "tasks"}
+    | {"environment", "tasks", "questions"}
 )
 FOLLOWING = frozenset(
     {"shell", "usage", "sessions", "attach", "files", "edit", "diff", "undo", "redo", "status"}
+    | {"interviews"}
 )
 WITHOUT_DATA = frozenset({"verify", "login", "logout", "completion", "version", "help"})
 FOLLOWING_BY_OPTION = {"run": ("--server",), "test": ("-s", "--session")}

@@ -47,7 +47,7 @@ _MODULES = {
     "policy": ("Limits", "Policy", "profile"),
     "interface": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
     "shell.shell": ("Shell",),
-    "shell.command_result": ("Result",),
+    "shell.command_results_and_events": ("Result",),
     "shell.shells_and_jails_by_session": ("Shells", "open_shell"),
     "shared_terminal": ("Terminal", "open_terminal"),
 }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from hutch.cli.render.interviews import interview_sentence
 from hutch.cli.render.session_option_change_text import change_lines
 from hutch.cli.render.test_results import comparison_of
 from hutch.cli.render.transcript import arguments, files_summary
@@ -32,7 +33,8 @@ def event_line(event: AnyEvent, names: Names) -> str:
             return printable(f"(erased {utc_time(event.at_ms)}{f': {event.reason}' if event.reason else ''})")
         case UnknownEvent():
             return _text(f"(from a newer Hutch) {event.payload.decode(errors='replace')}")
-    parts = [_in_run(event), _in_session(event), _in_jail(event), _by(event, names)]
+    texts = [_in_run(event), _in_session(event), _in_jail(event), interview_sentence(event)]
+    parts = [*texts, _by(event, names)]
     return "  ".join(part for part in parts if part)
 
 

@@ -7,9 +7,9 @@ from hutch.cli.server_requests import short
 from hutch.domain.events import AnyEvent
 from hutch.system.terminal_text import visible
 
-SENTENCES: dict[str, str] = {
+SENTENCES: dict[str, str] = {  # of the events of interviews
     "interview.planned": "planned the interview",
-    "interview.invited": "invited a {role}",
+    "interview.invited": "invited: {role}",
     "candidate.joined": "came to the lobby",
     "lobby.checked": "checked the system",
     "consent.given": "agreed to the terms",
@@ -26,17 +26,19 @@ SENTENCES: dict[str, str] = {
     "help.accepted": "takes the help",
     "help.dismissed": "dismisses the help",
     "note.written": "note: {text}",
-    "message.sent": "says: {text}",
     "time.extended": "gives {minutes} minutes more",
     "candidate.disconnected": "the candidate is offline; the clock stands",
     "candidate.reconnected": "the candidate is back; {credited_ms} ms are credited",
-    "client.reported": "the client reports {events}",
+    "client.reported": "reports from the client: {events}",
     "hidden_tests.run": "hidden tests of question {number}: {passed} of {total} pass",
     "hidden_tests.counted": "{passed} of {total} hidden tests pass",
     "rating.given": "rates {criterion}: {points}",
     "mark.overridden": "sets the mark {mark} to {points}",
     "interview.ended": "the interview ended ({cause})",
     "interview.sealed": "the record is sealed",
+}
+WORK_SENTENCES: dict[str, str] = {  # of other events, for a spectator
+    "message.sent": "says: {text}",
     "file.changed": "changed {path}",
     "tests.run": "ran the tests: {passed} passed, {failed} failed",
     "run.queued": "asks the AI: {prompt}",
@@ -47,14 +49,26 @@ SENTENCES: dict[str, str] = {
 
 
 def event_sentence(event: AnyEvent) -> str:
-    """The event in a few words; empty for events that say little to a spectator."""
-    sentence = SENTENCES.get(event.type, "")
-    if not sentence:
+    """The event of an interview or of its work in a few words; empty if it says little to a spectator."""
+    if event.type == "model.replied" and not vars(event).get("text"):
         return ""
-    values = {name: visible(str(value)) for name, value in vars(event).items()}
-    if event.type == "model.replied" and not values.get("text"):
-        return ""
+    return _fill(WORK_SENTENCES.get(event.type, ""), event) or interview_sentence(event)
+
+
+def interview_sentence(event: AnyEvent) -> str:
+    """The event of an interview in a few words; empty for other events."""
+    return _fill(SENTENCES.get(event.type, ""), event)
+
+
+def _fill(sentence: str, event: AnyEvent) -> str:
+    values = {name: _text(value) for name, value in vars(event).items()} if sentence else {}
     return " ".join(sentence.format_map(values).rstrip(": ").split())[:200]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(getattr(each, "type", "") for each in value)
+    return "none" if value is None else visible(str(value))
 
 
 def line(interview: Mapping[str, Any]) -> str:
