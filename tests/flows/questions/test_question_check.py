@@ -57,10 +57,8 @@ async def test_the_python_files_of_a_bundled_question_pass_their_check(name: str
 @pytest.mark.long
 async def test_a_bundled_question_passes_its_check_in_all_languages() -> None:
     question = load_question(bundled_bank() / "access-log-report")
+    # How times grow is measured by the soak test below, and here for a solution of a plain question.
     assert wrong_ones(await check_question(executor(), question, with_growth=False)) == {}
-    findings = await check_question(executor(), question, languages=["python"])
-    assert wrong_ones(findings) == {}
-    assert "wrong/slow-rescan" in [each.subject for each in findings]
 
 
 @pytest.mark.soak
