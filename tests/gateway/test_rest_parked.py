@@ -145,6 +145,7 @@ async def test_no_get_of_an_observer_changes_anything(api: Api) -> None:
     seq = next(each["seq"] for each in entries if each["event"]["type"] == "file.changed")
     names |= {"seq": str(seq), "test_run": "none"}
     names |= {"command_id": "none", "change_id": "none", "user_id": "none", "terminal_id": "none"}
+    names |= {"task": "none", "interview_id": session, "question": "none"}
     before = await stored(api)
     refused = {}
     for route in (route for route, methods in ROUTES.items() if "get" in methods):
