@@ -336,7 +336,7 @@ async def test_only_the_owner_of_a_session_decides_on_resuming_whether_it_delive
         assert run["outcome"] == "limit_reached"
         shares = f"{V1}/sessions/{session['id']}/shares/{id}"
         path, more = f"{V1}/runs/{run['id']}/resume", {"limits": {"turns": 9}}
-        for role in ("member", "candidate"):
+        for role in ("candidate", "member"):
             assert (await api.put(shares, json={"role": role})).status_code < 300
             refused = await eve.post(path, json={**more, "deliver": not deliver})
             assert refused.status_code == 403, refused.text

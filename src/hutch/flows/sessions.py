@@ -31,6 +31,7 @@ from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace_id import trace_id
 from hutch.domain.user import Caller, ShareScope
+from hutch.flows.candidate_input_limits import check_candidate_input
 from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.flows.flow_services import Services
 from hutch.flows.forked_conversation_copy import copy_conversation
@@ -225,6 +226,7 @@ async def give(
 ) -> SessionInput:
     """Give an input to a session. It is stored when this returns; the log has its effects."""
     session = await allowed(services, who, session_id, "input", scope="prompt")
+    check_candidate_input(await _share(services, who, session), asked)
     _check_fits(session, asked)
     audience: str | None = None
     if isinstance(asked, ANSWERS_A_QUESTION):  # the answer has the same audience as its question

@@ -12,11 +12,13 @@ from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
+from hutch.flows.candidate_input_limits import check_candidate_options
 from hutch.flows.flow_services import Services
 from hutch.flows.member_resource_and_run_caps import is_capped
 from hutch.flows.session_validation import check_limits, check_request
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
+from hutch.store.shares import Shares
 
 
 async def resume(
@@ -36,6 +38,8 @@ async def resume(
         await runs.take_over(run_id)
     run = await sessions.run(services, who, run_id)
     session = await sessions.allowed(services, who, run.session_id, "input", scope="prompt")
+    if (model or limits != NO_LIMITS or generation != NO_GENERATION) and not who.is_owner:
+        check_candidate_options(await Shares(services.rows).find(session.id, who.user.id))
     _check(run, session)
     if deliver is not None and deliver != session.deliver:
         redelivery.check_may_set_delivery(who, session, deliver=deliver)
