@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.api_server import V1, eventually
+from hutch.flows.user_accounts import Accounts
+from tests.gateway.api_server import V1, Api, eventually
 from tests.gateway.interview_rooms import a_room
+from tests.gateway.stream_clients import ended, socket
 
 pytestmark = pytest.mark.anyio
 
@@ -52,3 +54,63 @@ async def test_a_candidate_does_not_change_options_by_resuming_a_run(
         after = (await room.api.get(path)).json()
         for name in ("limits", "generation", "model"):
             assert after[name] == before[name]
+
+
+async def invited(api: Api, name: str, room_id: str) -> Api:
+    """The client of another user who has a link for candidates to the same interview."""
+    client = await api.as_user(name, "candidate")
+    accounts = Accounts(api.server.rows)
+    user = await accounts.users.find(name)
+    await accounts.shares.set(room_id, user.id, "candidate", created_by="")
+    return client
+
+
+async def test_a_second_candidate_reads_nothing_of_the_first(tmp_path: Path) -> None:
+    async with a_room(tmp_path) as room:
+        early = await invited(room.api, "early", room.id)
+        async with socket(early, f"/sessions/{room.id}/events/socket?after=0") as follower:
+            await room.begin()
+            assert (await ended(follower))[0] == 4403
+        late = await invited(room.api, "late", room.id)
+        for client in (early, late):
+            for path in ("", "/events", "/events.jsonl", "/record", "/receipt"):
+                answered = await client.get(f"{V1}/sessions/{room.id}{path}")
+                assert answered.status_code == 404, path
+            assert (await client.get(f"{V1}/sessions")).json()["items"] == []
+            asked = {"query": "{ sessions { items { id } } }"}
+            assert room.id not in (await client.post("/api/graphql", json=asked)).text
+        assert (await room.candidate.get(f"{V1}/sessions/{room.id}/events")).status_code == 200
+
+
+LISTENER = """\
+import http.server
+
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with open("told.txt", "a") as file:
+            file.write(self.path)
+        self.send_response(200)
+        self.end_headers()
+
+http.server.HTTPServer(("127.0.0.1", 8000), Page).serve_forever()
+"""
+
+
+async def test_a_program_gets_no_commands_by_its_preview_during_a_pause(tmp_path: Path) -> None:
+    async with a_room(tmp_path) as room:
+        workspace = (await room.begin())["question"]["workspace"]
+        path, preview = f"{V1}/sessions/{workspace}", f"/preview/{workspace}/8000"
+        await room.candidate.put(f"{path}/files/listen.py", content=LISTENER.encode())
+        command = {"command": "python3 listen.py >/dev/null 2>&1 &"}
+        assert (await room.candidate.post(f"{path}/commands", json=command)).status_code == 200
+
+        async def listens() -> bool:
+            return (await room.candidate.get(f"{preview}/first")).status_code == 200
+
+        await eventually(listens)
+        await room.post(room.assessor, "pause")
+        assert (await room.candidate.get(f"{preview}/second")).status_code == 403
+        assert "second" not in (await room.api.get(f"{path}/files/told.txt")).text
+        assert (await room.candidate.get(f"{path}/files/listen.py")).status_code == 200
+        await room.post(room.assessor, "resume")
+        assert (await room.candidate.get(f"{preview}/third")).status_code == 200

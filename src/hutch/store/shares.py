@@ -2,12 +2,25 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
 from hutch.domain.one_line_text_check_and_quoting import echo
 from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
+from hutch.store.interview_tables import interviews
 from hutch.store.schema import shares
 from hutch.store.table_access import Rows
 from hutch.store.users import get_user
@@ -35,8 +48,14 @@ _COLUMNS = tuple(shares.c[name] for name in Share.__dataclass_fields__)
 
 
 def is_valid() -> ColumnElement[bool]:
-    """The condition for shares that have not expired."""
-    return shares.c.expires_ms.is_(None) | (shares.c.expires_ms > wall_ms())
+    """The condition for shares that have not expired, and are not those of a candidate in the interview of
+    another: its first candidate is the only one."""
+    bound = func.json_extract(interviews.c.progress, "$.candidate")
+    taken = exists().where(interviews.c.id == shares.c.session_id, bound != "", bound != shares.c.user_id)
+    return and_(
+        shares.c.expires_ms.is_(None) | (shares.c.expires_ms > wall_ms()),
+        (shares.c.role != "candidate") | ~taken,
+    )
 
 
 def shared_with(user_id: str) -> Select[tuple[str]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -72,8 +72,13 @@ class InterviewServices:
         """Tell open connections, since the candidate may have other rights now, and the watch."""
         self.changed.add(interview.id)
         self.wake.set()
-        for notify in self.access_changed:
-            notify(interview.candidate)
+        self.check_access([interview.candidate])
+
+    def check_access(self, user_ids: Iterable[str]) -> None:
+        """Check the open connections of these users."""
+        for user_id in user_ids:
+            for notify in self.access_changed:
+                notify(user_id)
 
     async def owner(self, interview: Interview) -> Caller:
         """The interview's owner, in whose name its workspaces are opened and changed."""

@@ -22,6 +22,7 @@ from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_steps import Decision, step
 from hutch.flows.interviews.interview_workspaces import language_of, open_ahead_if_possible
+from hutch.store.shares import Shares
 from hutch.system.lazy_dataclass import dataclass
 
 OFFLINE_MS = 15_000  # without a sign
@@ -54,7 +55,10 @@ async def check_lobby(
             return now, events
         return replace(now, candidate=who.user.id), [CandidateJoined(by=who.user.id), *events]
 
+    others = await Shares(interviews.services.rows).of_session(interview.id)
     interview = await step(interviews, interview.id, decide)
+    if interview.candidate and role == "candidate":  # other candidates have lost their access
+        interviews.check_access(each.user_id for each in others if each.role == "candidate")
     if interview.phase == "planned" and interview.candidate and ok:
         await open_ahead_if_possible(interviews, interview)
     return interview, checks
