@@ -25,6 +25,8 @@ from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 COLUMNS = ("id", "owner", "phase", "sealed", "created_ms", "version")
+# A program of the candidate could take a request to its preview as a command.
+WITHOUT_PREVIEWS: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if scope != "previews")
 WITHOUT_AI: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if scope != "prompt")
 
 
@@ -187,7 +189,7 @@ def _candidate_share(
     if workspace.session_id != interview.workspace:
         return None
     if interview.phase == "paused":
-        return "observer", ()
+        return "observer", WITHOUT_PREVIEWS
     return "candidate", SHARE_SCOPES if interview.plan.ai else WITHOUT_AI
 
 
