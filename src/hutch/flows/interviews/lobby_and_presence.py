@@ -1,7 +1,8 @@
 """The candidate comes to the lobby, agrees, and gives signs of being there.
 
 The clock stands while there is no sign of the candidate, as long as the allowance of the plan lasts. A sign
-is a heartbeat of their client or any event of theirs in the workspace: withholding heartbeats gains nothing.
+is a heartbeat of their client or any event of theirs in the workspace. Withheld heartbeats gain no more than
+that allowance, and each gap is an event.
 """
 
 from collections.abc import Sequence
