@@ -122,7 +122,9 @@ if caught:
             if not targets:
                 break
         time.sleep(0.01)
-    sys.exit(0)
+    if not is_alive(shell) or has_trap():
+        sys.exit(0)
+    # It has no trap: the handler was bash's own, at a moment when it forked.
 quiet, deadline = 0, time.monotonic() + 3
 while quiet < 2:
     targets = find_processes()
