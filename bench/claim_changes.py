@@ -36,7 +36,7 @@ BURST = 20_000
 # New files on a disk cost what other programs have put into its journal, up to twenty times as much. In
 # memory a file costs least, so the share of watching is highest there.
 IN_MEMORY = Path("/dev/shm")
-ROUNDS = 9
+ROUNDS = 25
 COMMANDS = 100
 SAVES = 300
 MAKE = f"""\
