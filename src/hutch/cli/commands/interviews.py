@@ -42,8 +42,8 @@ def new(
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title, which the candidate sees.")] = None,
     minutes: Annotated[int | None, typer.Option(min=1, help="For the whole interview.")] = None,
-    company: Annotated[str | None, typer.Option(help="The AI is told.")] = None,
-    role: Annotated[str | None, typer.Option(help="The job; the AI is told.")] = None,
+    company: Annotated[str | None, typer.Option(help="The AI gets it.")] = None,
+    role: Annotated[str | None, typer.Option(help="The job; the AI gets it.")] = None,
     unattended: Annotated[
         bool, typer.Option("--unattended", help="No assessor is there: the candidate begins.")
     ] = False,
