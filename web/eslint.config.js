@@ -7,7 +7,7 @@ export default tseslint.config(
   reactHooks.configs.flat["recommended-latest"],
   {
     rules: {
-      "no-restricted-properties": ["error", { property: "dangerouslySetInnerHTML" }, { property: "innerHTML" }],
+      "no-restricted-properties": ["error", { property: "dangerouslySetInnerHTML" }, { property: "innerHTML" }, { object: "document", property: "title", message: "Use setPageTitle()." }],
       "no-restricted-syntax": ["error", { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: "Text of others is shown as text." }],
       "react-hooks/incompatible-library": "off",
       // Fields that are not state of React are changed through their refs, also in hooks that get one.

@@ -12,14 +12,22 @@ import { strings } from "./strings";
 
 const SessionPage = lazy(async () => ({ default: (await import("./pages/session/session_page")).SessionPage }));
 const PlaybackPage = lazy(async () => ({ default: (await import("./pages/playback/playback_page")).PlaybackPage }));
-const RecordPage = lazy(async () => ({ default: (await import("./pages/record_file")).RecordPage }));
-const ChangesPage = lazy(async () => ({ default: (await import("./pages/changes")).ChangesPage }));
+const RecordPage = lazy(async () => ({ default: (await import("./pages/record_verification")).RecordPage }));
+const ChangesPage = lazy(async () => ({ default: (await import("./pages/change_list_page")).ChangesPage }));
 const ReviewPage = lazy(async () => ({ default: (await import("./pages/review/review_page")).ReviewPage }));
+const TasksPage = lazy(async () => ({ default: (await import("./pages/tasks/tasks_page")).TasksPage }));
+const TaskPage = lazy(async () => ({ default: (await import("./pages/tasks/task_page")).TaskPage }));
+const TaskSender = lazy(async () => ({ default: (await import("./pages/tasks/task_sender")).TaskSender }));
+const AnalyticsPage = lazy(async () => ({ default: (await import("./pages/analytics/analytics_page")).AnalyticsPage }));
+const WaterfallPage = lazy(async () => ({ default: (await import("./pages/analytics/waterfall_page")).WaterfallPage }));
+const ActivityPage = lazy(async () => ({ default: (await import("./pages/activity/activity_page")).ActivityPage }));
 const Start = lazy(async () => ({ default: (await import("./pages/first_session_form")).Start }));
 const InterviewList = lazy(async () => ({ default: (await import("./pages/interviews/interview_list")).InterviewList }));
 const CandidatePage = lazy(async () => ({ default: (await import("./pages/interviews/candidate_page")).CandidatePage }));
-const AssessPage = lazy(async () => ({ default: (await import("./pages/interviews/assess_page")).AssessPage }));
+const AssessPage = lazy(async () => ({ default: (await import("./pages/interviews/assessor_page")).AssessPage }));
 const ReportPage = lazy(async () => ({ default: (await import("./pages/interviews/report_page")).ReportPage }));
+const ComparisonPage = lazy(async () => ({ default: (await import("./pages/interviews/comparison_page")).ComparisonPage }));
+const DesignSystem = lazy(async () => ({ default: (await import("./pages/design_system")).DesignSystem }));
 const SettingsPage = lazy(async () => ({ default: (await import("./pages/settings/settings_page")).SettingsPage }));
 
 const CANDIDATE_PAGES = ["/", "/start", "/new", "/changes"]; // where a login or a link may lead: to their interview
@@ -36,6 +44,7 @@ export function App() {
   const mayOnlyWatch = user.role === "assessor" || user.role === "observer"; // they open no sessions of their own
   return (
     <Frame user={user}>
+      {(user.role === "owner" || user.role === "member") && <Suspense fallback={null}><TaskSender user={user} /></Suspense>}
       <Boundary key={path.split("/").slice(0, 3).join("/")}>
         <Suspense fallback={null}>
           <Switch>
@@ -46,15 +55,22 @@ export function App() {
             <Route path="/start">{() => <Start user={user} />}</Route>
             <Route path="/s/:id">{({ id }) => <SessionPage key={id} id={id} user={user} />}</Route>
             <Route path="/s/:id/play">{({ id }) => <PlaybackPage key={id} id={id} user={user} />}</Route>
+            <Route path="/s/:id/time">{({ id }) => <WaterfallPage key={id} id={id} />}</Route>
             <Route path="/record"><RecordPage /></Route>
+            <Route path="/tasks">{() => <TasksPage user={user} />}</Route>
+            <Route path="/tasks/:id">{({ id }) => <TaskPage key={id} id={id} user={user} />}</Route>
             <Route path="/changes"><ChangesPage /></Route>
             <Route path="/c/:id">{({ id }) => <ReviewPage key={id} id={id} user={user} />}</Route>
+            <Route path="/analytics">{() => <AnalyticsPage user={user} />}</Route>
+            <Route path="/activity">{() => <ActivityPage user={user} />}</Route>
             <Route path="/interviews">{() => <InterviewList user={user} />}</Route>
             <Route path="/interviews/new">{() => <InterviewList user={user} creating />}</Route>
+            <Route path="/interviews/compare/:question">{({ question }) => <ComparisonPage key={question} question={question} />}</Route>
             <Route path="/i/:id">{({ id }) => <CandidatePage key={id} id={id} user={user} />}</Route>
             <Route path="/i/:id/assess">{({ id }) => <AssessPage key={id} id={id} user={user} />}</Route>
-            <Route path="/i/:id/report">{({ id }) => <ReportPage key={id} id={id} user={user} />}</Route>
+            <Route path="/i/:id/report">{({ id }) => <ReportPage key={id} id={id} />}</Route>
             <Route path="/settings/:section?">{({ section }) => <SettingsPage section={section ?? "you"} user={user} />}</Route>
+            <Route path="/design"><DesignSystem /></Route>
             <Route path="/login">{() => <Redirect to={safeNext()} replace />}</Route>
             <Route><NotFound /></Route>
           </Switch>
@@ -64,7 +80,7 @@ export function App() {
   );
 }
 
-/** Where a login leads: a path of this server, never another address. */
+/** The page after a login: a path of this server, never another address. */
 function safeNext(): string {
   const next = new URLSearchParams(location.search).get("next") ?? "/";
   return /^\/(?![/\\])/.test(next) ? next : "/";

@@ -1,4 +1,4 @@
-// Who is logged in here, and the token that changes need.
+// The logged-in user, and the token that changes need.
 import { useQuery } from "@tanstack/react-query";
 import { type Schemas, get, setCsrf } from "./api/http_client";
 

@@ -23,12 +23,14 @@ const queries = new QueryClient({
 });
 
 // A new build was installed while this page was open: its files have other names now.
-window.addEventListener("vite:preloadError", (event) => {
+window.addEventListener("vite:preloadError", () => {
   const build = document.querySelector<HTMLScriptElement>("script[type=module]")?.src ?? "";
   if (sessionStorage.getItem("hutch.reloaded") === build) return;
-  event.preventDefault();
-  sessionStorage.setItem("hutch.reloaded", build);
-  location.reload();
+  const reload = () => {
+    sessionStorage.setItem("hutch.reloaded", build);
+    location.reload();
+  };
+  fetch("/", { cache: "no-store" }).then(reload, () => {}); // a server that is away would leave no page at all
 });
 
 const root = document.getElementById("root");

@@ -1,7 +1,8 @@
 // All open files of a session page over one socket. It numbers them, reconnects by itself, and opens them again.
-// It knows nothing of Yjs, so the page can show what waits before the editor is loaded.
+// It knows nothing of Yjs, so the page can show unsent changes before the editor is loaded.
 import { strings } from "../strings";
 import { Problem, send } from "./http_client";
+import { watchSocket } from "./socket_watch";
 
 const RETRY_S = [0.5, 1, 2, 4, 8, 15];
 const MAX_REFUSED_HANDSHAKES = 3; // by a server that answers otherwise: a browser cannot read the reason
@@ -40,7 +41,7 @@ export class DocumentChannel {
 
   constructor(readonly session: string) {}
 
-  /** How many files have text that only this browser has. */
+  /** The number of files with text that only this browser has. */
   get waiting(): number {
     return new Set([...this.files.values()].filter((each) => each.waits).map((each) => each.path)).size;
   }
@@ -55,7 +56,7 @@ export class DocumentChannel {
     for (const listener of this.listeners) listener();
   };
 
-  /** Reconnect when the browser is back. Returns what ends it. */
+  /** Reconnect when the browser is online again. Returns a function that stops this. */
   watch(): () => void {
     const wake = () => {
       if (this.status === "down" && !document.hidden) this.retryNow();
@@ -157,6 +158,7 @@ export class DocumentChannel {
       for (const file of this.files.values()) file.lost();
       void this.again(wasOpen, event.code === 4408);
     };
+    watchSocket(socket, () => this.confirm(() => undefined));
   }
 
   private async again(wasOpen: boolean, now: boolean): Promise<void> {

@@ -1,5 +1,6 @@
 // Requests to the API: JSON, the CSRF header, and errors that a person can act on.
 import type { components } from "./schema";
+import { strings } from "../strings";
 
 export type Schemas = components["schemas"];
 export type Session = Schemas["Session"];
@@ -76,8 +77,12 @@ export async function post<T>(path: string, body: unknown = {}, method = "POST")
 
 export const giveInput = (session: string, input: Input) => post(`/sessions/${session}/inputs`, input);
 
-/** A path of the workspace as it stands in an address. */
-export const inAddress = (path: string) => path.split("/").map(encodeURIComponent).join("/");
+/** A path of the workspace as it stands in an address. Browsers resolve "..", which would lead to another route. */
+export function inAddress(path: string): string {
+  const parts = path.split("/");
+  if (parts.some((part) => part === "." || part === "..")) throw new Problem(400, "bad_request", strings.error.dots, "");
+  return parts.map(encodeURIComponent).join("/");
+}
 
 export function asProblem(error: unknown): Problem {
   return error instanceof Problem ? error : new Problem(0, "bug", error instanceof Error ? error.message : String(error), "");

@@ -1,4 +1,4 @@
-// The newest events of a log, and older ones while somebody reads them. They are always without a gap.
+// The newest events of a log, and older ones when the reader scrolls to them. There is never a gap.
 import type { AnyEntry } from "../fold/view_types";
 import { get } from "./http_client";
 
@@ -41,7 +41,7 @@ export class LogEntries {
     }
   }
 
-  /** Nobody reads older ones any more. */
+  /** Ends the reading of older entries: the reader is back at the end. */
   close(): void {
     this.isRead = false;
     this.trim();

@@ -1,7 +1,7 @@
-// What pages ask the server for, each question with its name in the cache.
+// The requests of pages to the server, each with its key in the cache.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useIsListLive } from "./session_list_stream";
-import { callSummary } from "../number_and_time_format";
+import { callSummary } from "../display_format";
 import { type Change, type Schemas, type Session, get } from "./http_client";
 
 const POLL_MS = 5000;
@@ -11,7 +11,7 @@ export function useSessions(q: string) {
   const isLive = useIsListLive();
   return useInfiniteQuery({
     queryKey: ["sessions", q],
-    queryFn: ({ pageParam, signal }) => get<Schemas["SessionPage"]>(`/sessions?limit=100&cursor=${pageParam}${q ? `&q=${encodeURIComponent(q)}` : ""}`, signal),
+    queryFn: ({ pageParam, signal }) => get<Schemas["SessionPage"]>(`/sessions?interviews=false&limit=100&cursor=${pageParam}${q ? `&q=${encodeURIComponent(q)}` : ""}`, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next ?? undefined,
     refetchInterval: isLive ? POLL_MS * 12 : POLL_MS,
@@ -50,10 +50,21 @@ export function useCosts() {
 
 export type Waits = { kind: "question" | "approval"; text: string };
 
-/** What a session waits for, in its own words. */
+type WaitingEvent = { type: string; call_id: string; tool?: string; summary?: string; text?: string };
+const REQUESTS = ["approval.requested", "question.asked"];
+const MAX_SEARCHED = 40; // helpers that work side by side may ask much at once
+
+/** The reason why a session waits, in its own words: the oldest question that nobody has answered. */
 export async function waitsFor(id: string): Promise<Waits> {
-  const found = await get<Schemas["EventSearchPage"]>(`/sessions/${id}/events/search?kind=approval.requested&kind=question.asked&order=newest&limit=1`);
-  const event = found.items[0]?.event as { type: string; tool?: string; summary?: string; text?: string } | undefined;
+  const kinds = [...REQUESTS, "approval.answered", "question.answered", "run.started"].map((kind) => `kind=${kind}`).join("&");
+  const found = await get<Schemas["EventSearchPage"]>(`/sessions/${id}/events/search?${kinds}&order=newest&limit=${MAX_SEARCHED}`);
+  const open = new Map<string, WaitingEvent>();
+  for (const event of found.items.toReversed().map((each) => each.event as WaitingEvent)) {
+    if (event.type === "run.started") open.clear(); // what an earlier run asked, nobody will answer
+    else if (REQUESTS.includes(event.type)) open.set(event.call_id, event);
+    else open.delete(event.call_id);
+  }
+  const [event] = open.values();
   return event?.type === "question.asked" ? { kind: "question", text: event.text ?? "" } : { kind: "approval", text: callSummary(event?.tool ?? "", event?.summary ?? "") };
 }
 
@@ -68,5 +79,5 @@ export const usePersonas = () => useQuery({ queryKey: ["personas"], queryFn: () 
 export const useSession = (id: string) => useQuery({ queryKey: ["session", id], queryFn: () => get<Session>(`/sessions/${id}`), refetchInterval: 15_000 });
 export const useUsers = (enabled: boolean) =>
   useQuery({ queryKey: ["users"], queryFn: async () => (await get<Schemas["UserPage"]>("/users?limit=200")).items, staleTime: 60_000, enabled });
-/** What one may do in a session; asked again now and then, since a share can be withdrawn. */
+/** The access of the user to a session; requested periodically, since a share can be withdrawn. */
 export const useAccess = (id: string) => useQuery({ queryKey: ["access", id], queryFn: () => get<Schemas["Access"]>(`/sessions/${id}/access`), refetchInterval: 60_000 });

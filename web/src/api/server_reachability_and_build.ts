@@ -1,4 +1,4 @@
-// Whether the server answers, and whether it serves another build of this app than the one that is open.
+// Checks that the server answers, and detects that it serves another build of this app than the open one.
 import { useSyncExternalStore } from "react";
 
 export type ServerConnection = { downSinceMs: number; lastReceivedMs: number; isUpdated: boolean }; // 0: it is not down
@@ -20,7 +20,7 @@ export const retryNow = () => retry();
 export const onRetry = (again: () => void) => { retry = again; };
 
 export function serverIsDown(): void {
-  if (!state.downSinceMs) change({ downSinceMs: Date.now() });
+  if (!state.downSinceMs) change({ downSinceMs: Date.now(), lastReceivedMs: Date.now() }); // it was there until now
 }
 
 export function serverIsUp(): void {

@@ -1,7 +1,8 @@
-// One stream over all sessions that the user may see: each change renews the lists, and tells who listens.
+// One stream over all sessions that the user may see: each change renews the lists and notifies listeners.
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { onRetry, serverIsDown, serverIsUp } from "./server_reachability_and_build";
+import { watchSocket } from "./socket_watch";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 const GATHER_MS = 50; // changes that come together are one request
@@ -74,6 +75,7 @@ function follow(queries: QueryClient): () => void {
       serverIsDown();
       timer = setTimeout(connect, RETRY_MS[Math.min(attempts++, RETRY_MS.length - 1)]);
     };
+    watchSocket(opened, () => opened.send('{"type":"ping"}'));
   };
   const wake = () => {
     if (socket?.readyState !== WebSocket.CLOSED) return;

@@ -12,6 +12,7 @@ import { LogEntries } from "./newest_log_entries";
 import { OlderRows } from "./older_conversation_rows";
 import { dropView, readView, storeView } from "./stored_folds";
 import { foldInWorker } from "./fold_in_worker";
+import { watchSocket } from "./socket_watch";
 
 const MAX_FOLLOWED_EVENTS = 2000; // a longer log is not read over the socket
 const END_EVENTS = 500;
@@ -19,11 +20,15 @@ const MIN_STORED_EVENTS = 500;
 const STORE_EVERY_EVENTS = 2000;
 const RETRY_S = [0.5, 1, 2, 4, 8, 15];
 const HIDDEN_MS = 250;
-const DELTA_MS = 100; // parts of a reply are shown ten times a second, so that typing stays quick meanwhile
+// How long frames may wait for others, so that typing stays quick meanwhile: parts of a reply and output of commands are
+// shown ten times a second. Terminals show their output themselves; their events are for the log.
+const DELTA_MS = 100;
+const OUTPUT_MS: Record<string, number> = { "shell.printed": DELTA_MS, "terminal.printed": 500, "terminal.typed": 500 };
 const FLUSH_AGAIN_MS = 3000;
+const ANSWER_TIMEOUT_MS = 20_000; // a request on a connection that died without a word; its key makes a repetition safe
 
 export type Connection = { status: "connecting" | "live" | "down" | "restarting" | "refused" | "ended"; lastReceivedMs: number; downSinceMs: number; waiting: number };
-/** What the page knows of the session before it reads its log. */
+/** The state of the session that the page knows before it reads the log. */
 export type Start = KnownState & { user: string; head: number; erased: number };
 type Page = { items: (AnyEntry & { hash: string })[] };
 type Frame = ({ type: "entry"; hash: string } & AnyEntry) | ({ type: "delta" } & Delta) | { type: "heartbeat" | "pong" | "ack" | "error" | "end" };
@@ -34,7 +39,8 @@ export class SessionStream {
   private socket: WebSocket | null = null;
   private queue: Frame[] = [];
   private scheduled = false;
-  private deltaTimer: ReturnType<typeof setTimeout> | undefined;
+  private drainTimer: ReturnType<typeof setTimeout> | undefined;
+  private drainAtMs = 0; // when the timer fires
   private drainedMs = 0;
   private listeners = new Set<() => void>();
   private attempts = 0;
@@ -45,6 +51,7 @@ export class SessionStream {
   isLoaded = false;
   sent = 0; // inputs that the server has taken from here
   refusal: unknown = null; // of an input for which no form waits
+  refusedText = ""; // of a message that was sent late: the message field takes it back
   readonly entries: LogEntries;
   isWhole = false; // the view is of the whole log, not of its end only
   readonly older: OlderRows;
@@ -166,7 +173,7 @@ export class SessionStream {
     this.stopFolding = foldInWorker({ session: this.id, until, from: from?.save() ?? null }, (folded) => this.takeWhole(until, folded));
   }
 
-  /** Go on with the fold of the whole log, and what has come meanwhile. */
+  /** Continue with the fold of the whole log, and with the entries that arrived meanwhile. */
   private takeWhole(until: number, folded: Folded): void {
     const whole = "fold" in folded ? Fold.restored(folded.fold) : null;
     if (!whole) {
@@ -220,7 +227,7 @@ export class SessionStream {
     socket.onmessage = (message) => {
       const frame = JSON.parse(String(message.data)) as Frame;
       this.queue.push(frame);
-      this.schedule(frame.type === "delta");
+      this.schedule(frame.type === "delta" ? DELTA_MS : frame.type === "entry" ? OUTPUT_MS[frame.event.type] ?? 0 : 0);
     };
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
@@ -229,6 +236,7 @@ export class SessionStream {
       if (event.code === 4403) return this.updateConnection({ status: "refused" });
       this.again(event.code === 1012 ? "restarting" : "down", event.code === 4408);
     };
+    watchSocket(socket, () => socket.send('{"type":"ping"}'));
   }
 
   private again(status: "down" | "restarting", now = false): void {
@@ -249,11 +257,16 @@ export class SessionStream {
     for (const listener of this.listeners) listener();
   }
 
-  private schedule(canWait: boolean): void {
-    if (this.scheduled || (canWait && this.deltaTimer !== undefined)) return;
-    if (canWait && !document.hidden) {
-      const waitMs = this.drainedMs + DELTA_MS - Date.now();
-      this.deltaTimer = setTimeout(() => this.schedule(false), Math.max(0, waitMs));
+  /** Show the queue with the next frame, or, if that may wait, so long after it was shown last. */
+  private schedule(maxWaitMs: number): void {
+    if (this.scheduled) return;
+    if (maxWaitMs > 0 && !document.hidden) {
+      const now = Date.now();
+      const atMs = Math.max(now, this.drainedMs + maxWaitMs);
+      if (this.drainTimer !== undefined && this.drainAtMs <= atMs) return;
+      clearTimeout(this.drainTimer);
+      this.drainAtMs = atMs;
+      this.drainTimer = setTimeout(() => this.schedule(0), atMs - now);
       return;
     }
     this.scheduled = true;
@@ -266,8 +279,8 @@ export class SessionStream {
   }
 
   private drain(): void {
-    clearTimeout(this.deltaTimer);
-    this.deltaTimer = undefined;
+    clearTimeout(this.drainTimer);
+    this.drainTimer = undefined;
     const frames = this.queue;
     this.queue = [];
     const now = (this.drainedMs = Date.now());
@@ -291,7 +304,7 @@ export class SessionStream {
     if (this.view.seq - this.storedSeq >= STORE_EVERY_EVENTS) this.storeSoon();
   }
 
-  // Inputs are kept here until the server has them, each with a key, so that a repetition has one effect.
+  // Inputs are stored until the server has them, each with an idempotency key.
 
   private readUnsent(): UnsentInput[] {
     try {
@@ -311,7 +324,7 @@ export class SessionStream {
     return this.readUnsent().map((each) => each.input);
   }
 
-  /** Send an input. Without a server it is kept and sent later; a refusal is an error. */
+  /** Send an input. Without a connection it is stored and sent later; a refusal is an error. */
   async give(input: Input): Promise<void> {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     const key = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -332,25 +345,27 @@ export class SessionStream {
   private async flushLater(): Promise<void> {
     if (this.connection.waiting === 0) return;
     try {
-      await this.flush();
+      await this.flush(true);
     } catch (error) {
       this.report(error);
+      setTimeout(() => void this.flushLater(), FLUSH_AGAIN_MS); // those that were sent after it
     }
   }
 
-  private async flush(): Promise<void> {
+  private async flush(isLate = false): Promise<void> {
     if (this.flushing) return;
     this.flushing = true;
     try {
       for (let next = this.readUnsent()[0]; next; next = this.readUnsent()[0]) {
         const { key, input } = next;
         try {
-          await send(`/sessions/${this.id}/inputs`, { method: "POST", body: input, headers: { "Idempotency-Key": key } });
+          await send(`/sessions/${this.id}/inputs`, { method: "POST", body: input, headers: { "Idempotency-Key": key }, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
         } catch (error) {
           if (error instanceof Problem && (error.status === 0 || error.status >= 502)) {
             setTimeout(() => void this.flushLater(), FLUSH_AGAIN_MS); // sent when it is back
             return;
           }
+          if (isLate && "text" in input) this.refusedText = [this.refusedText, input.text].filter(Boolean).join("\n");
           this.storeUnsent(this.readUnsent().filter((each) => each.key !== key));
           throw error;
         }

@@ -1,4 +1,4 @@
-// Folds of long sessions, in IndexedDB: a page that opens a session again folds only what is new. A fold is stored with
+// Folds of long sessions, in IndexedDB: a page that opens a session again folds only new events. A fold is stored with
 // the hash of its last event, and with the number of events that were erased: after an erasure it is not used again.
 import type { SavedFold } from "../fold/fold";
 
@@ -74,7 +74,7 @@ export async function dropView(key: string): Promise<void> {
   }
 }
 
-/** Delete all of them: somebody logs out. */
+/** Delete all of them when a user logs out. */
 export function deleteViews(): void {
   indexedDB.deleteDatabase(NAME);
 }

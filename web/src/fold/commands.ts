@@ -1,4 +1,4 @@
-// Commands and what they print, in the rows of their calls or in rows of their own.
+// Commands and their output, in the rows of their calls or in rows of their own.
 import type { FoldState } from "./shared_fold_state";
 import { type AnyEntry, type Event, type Output, type UserCommand, emptyOutput } from "./view_types";
 

@@ -1,5 +1,5 @@
 // Installed dependencies, and services that tests need. A service has one row, from its start until it is ready or failed.
-import { bytes, seconds } from "../number_and_time_format";
+import { bytes, seconds } from "../display_format";
 import type { FoldState } from "./shared_fold_state";
 import type { AnyEntry, Event } from "./view_types";
 

@@ -6,6 +6,7 @@ import { foldCall } from "./tool_calls";
 import { foldFile } from "./changed_files";
 import { foldCommand } from "./commands";
 import { foldDependencies } from "./dependencies";
+import { endAfterCrash, foldDebugger } from "./debugger";
 import { foldDelta, foldReply } from "./replies";
 import { FoldState, MAX_ROWS } from "./shared_fold_state";
 import { foldRun } from "./runs";
@@ -13,7 +14,7 @@ import { foldSession } from "./options_undos_and_notes";
 import { foldTestLine, foldTests } from "./test_runs";
 import type { AnyEntry, Delta, Event, Row, View } from "./view_types";
 
-export const FOLD_VERSION = 5;
+export const FOLD_VERSION = 7;
 
 /** A fold as data, which can be stored and sent to a worker. */
 export type SavedFold = { version: number; state: object };
@@ -133,18 +134,32 @@ function apply(state: FoldState, entry: AnyEntry, event: Event): void {
     case "service.failed":
     case "service.stopped":
       return foldDependencies(state, entry, event);
+    case "terminal.opened":
+      state.view.terminals += 1;
+      return;
     case "files.changed":
     case "image.loaded":
     case "delivery.requested":
     case "command.signalled":
     case "jobs.detached":
     case "jobs.ended":
-    case "terminal.opened":
     case "terminal.printed":
     case "terminal.typed":
     case "terminal.resized":
     case "terminal.ended":
       return;
+    case "debug.breakpoints_changed":
+    case "debug.started":
+    case "debug.driver_changed":
+    case "debug.continued":
+    case "debug.stopped":
+    case "debug.evaluated":
+    case "debug.printed":
+    case "debug.ended":
+      return foldDebugger(state, entry, event);
+    case "events.omitted":
+      endAfterCrash(state, event.cause);
+      return foldSession(state, entry, event);
     default:
       return foldSession(state, entry, event);
   }

@@ -1,11 +1,12 @@
-// The session itself: its options, pauses, undos, messages, and what becomes a note in the conversation.
+// The session itself: its options, pauses, undos and messages, and the notes in the conversation.
+import { text } from "../strings/helper_agents_and_tries";
 import { noteUndoneFiles } from "./changed_files";
 import type { FoldState } from "./shared_fold_state";
 import type { AnyEntry, Event } from "./view_types";
 
 const WARNING = "warning: ";
 /** Events of the room of an interview, which has pages of its own. */
-const OF_INTERVIEW = /^(interview|candidate|lobby|consent|question|language|struggle|level|help|note|time|client|hidden_tests|rating|mark)\./;
+const OF_INTERVIEW = /^(interview|candidate|lobby|consent|question|language|struggle|level|help|note|time|client|hidden_tests|code|rating|mark)\./;
 
 export function foldSession(state: FoldState, entry: AnyEntry, event: Event): void {
   const { view } = state;
@@ -68,6 +69,15 @@ export function foldSession(state: FoldState, entry: AnyEntry, event: Event): vo
       return state.note(entry, "info", "copied", event.session, String(event.events.length));
     case "message.sent":
       return state.put({ kind: "message", id: `message:${entry.seq}`, seq: entry.seq, atMs: entry.at_ms, runId: view.run, author: event.author, by: event.by, text: event.text });
+    case "tries.judged":
+      return state.note(entry, event.best ? "ok" : "bad", "tries", text.judged(event.best, event.reason), event.tries.map((each) => text.tryLine(each, each.name === event.best)).join("\n"));
+    case "helper.started":
+      state.helpers.set(event.helper, event.name);
+      return state.note(entry, "info", "helperStarted", `${event.name} · ${event.task}`, "", event.helper);
+    case "helper.ended":
+      return state.note(entry, event.outcome === "done" ? "ok" : "warn", "helperEnded", text.ended(event), event.reason, event.helper);
+    case "helper.changes_taken":
+      return state.note(entry, "info", event.action === "merged" ? "helperMerged" : "helperDropped", event.name, event.files.join("\n"), event.helper);
     case "context.compacted":
       state.spend(event);
       view.meter.contextTokens = event.tokens_after;

@@ -1,9 +1,9 @@
-// JSON that is still being written: what is there so far, and which value is not complete.
+// Parses JSON that is still being written: its value so far, and the path of the incomplete value.
 export type Partial_ = { value: unknown; open: (string | number)[] | null }; // the path of the incomplete value
 
 const ESCAPES: Record<string, string> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f", "/": "/", "\\": "\\", '"': '"' };
 
-/** Never throws: what is no JSON ends the value before it. */
+/** Never throws: invalid JSON ends the value before it. */
 export function parsePartial(text: string): Partial_ {
   const reader = new Reader(text);
   const value = reader.value([]);

@@ -13,7 +13,7 @@ function fromFirstTurn(entries: readonly AnyEntry[]): readonly AnyEntry[] {
 
 export type KnownState = Pick<View, "state" | "purpose" | "owner" | "persona" | "model">;
 
-/** A fold of the last entries of a log. What earlier ones say about the session is given; sums over the log are unknown. */
+/** A fold of the last entries of a log. The state that earlier entries give is passed in; sums over the log are unknown. */
 export function foldEnd(entries: readonly AnyEntry[], known: KnownState): Fold {
   const part = fromFirstTurn(entries);
   const isAtWork = known.state === "running" || known.state === "waiting";

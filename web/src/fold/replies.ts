@@ -1,4 +1,4 @@
-// Replies of the model: parts as they are written, then the whole. The whole wins, whichever came first.
+// Replies of the model: streamed parts, then the whole reply, which replaces the parts even if it arrives first.
 import { newTool } from "./tool_calls";
 import type { FoldState } from "./shared_fold_state";
 import type { AnyEntry, Delta, Event, Reply } from "./view_types";

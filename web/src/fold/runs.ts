@@ -1,4 +1,4 @@
-// Runs: their prompts, their limits, and what a run that ends leaves open.
+// Runs: their prompts and limits, and the calls and questions that are open when a run ends.
 import type { FoldState } from "./shared_fold_state";
 import type { AnyEntry, Event, Prompt } from "./view_types";
 
@@ -52,7 +52,7 @@ function setOptions({ view }: FoldState, event: Extract<RunEvent, { type: "run.s
   view.meter.maxContextTokens = event.context_tokens ?? null;
 }
 
-/** A run that was stopped leaves calls and questions that nobody will answer any more, and half a reply. */
+/** A run that was stopped leaves calls and questions without an answer, and an incomplete reply. */
 function endOpen(state: FoldState, runId: string): void {
   const { view } = state;
   view.pending = view.pending.filter((id) => state.row(id)?.runId !== runId);

@@ -1,4 +1,4 @@
-// What the parts of the fold share: the view, its rows by id, and which row a call or a shell belongs to.
+// The state that the parts of the fold share: the view, its rows by id, and the row of each call and shell.
 import { type AnyEntry, type Note, type NoteKind, type Row, type View, emptyView } from "./view_types";
 
 export const MAX_ROWS = 5000;
@@ -15,6 +15,7 @@ export class FoldState {
   readonly thinking = new Map<string, number>(); // reply -> when it began to think
   readonly undone = new Map<number, [number, number]>(); // an undo -> the entries that it took back
   readonly originals = new Map<string, string | null>(); // path -> hash of the file before its first change
+  readonly helpers = new Map<string, string>(); // session of a helper -> its name
   readonly queued = new Set<string>();
   isPaused = false;
   isParked = false;

@@ -1,6 +1,6 @@
-// Tool calls, and what a person is asked about them.
+// Tool calls, and the approvals and questions that belong to them.
 import type { FoldState } from "./shared_fold_state";
-import { type AnyEntry, type Event, type Tool, emptyOutput } from "./view_types";
+import { type AnyEntry, type Approval, type Event, type Tool, emptyOutput } from "./view_types";
 
 type CallEvent = Extract<Event, { type: `tool.${string}` | `approval.${string}` | "question.asked" | "question.answered" }>;
 type NewTool = Pick<Tool, "runId" | "callId" | "tool" | "arguments" | "status" | "seq" | "atMs">;
@@ -34,11 +34,11 @@ export function foldCall(state: FoldState, entry: AnyEntry, event: CallEvent): v
       return state.put({ ...row, status: event.ok ? "ok" : "failed", text: event.text, durationS: event.duration_s, rule: event.rule });
     case "approval.requested":
       wait();
-      return state.put({ ...row, status: "asking", approval: { callId: event.call_id, summary: event.summary, rule: event.rule, covers: event.covers, source: event.source, approvers: event.approvers, answer: "", scope: "", by: "" } });
+      return state.put({ ...row, status: "asking", approval: { callId: event.call_id, summary: event.summary, rule: event.rule, covers: event.covers, source: event.source, approvers: event.approvers, answer: "", scope: "", by: "", helper: helperOf(state, event) } });
     case "approval.answered":
       settled();
       if (!row.approval) return;
-      return state.put({ ...row, status: event.allowed || row.status === "asking" ? "running" : row.status, approval: { ...row.approval, answer: event.allowed ? "allowed" : "denied", scope: event.scope, by: event.by } });
+      return state.put({ ...row, status: statusAfter(row, row.approval, event.allowed), approval: { ...row.approval, answer: event.allowed ? "allowed" : "denied", scope: event.scope, by: event.by } });
     case "approval.extended":
       return row.approval ? state.put({ ...row, approval: { ...row.approval, scope: "session", by: event.by } }) : undefined;
     case "question.asked":
@@ -54,7 +54,7 @@ function rowOf(state: FoldState, event: Exclude<CallEvent, { type: "tool.called"
   const known = state.row(state.calls.get(event.call_id) ?? "") as Tool | undefined;
   if (known) return known;
   const made = (tool: string) => newTool(state, { runId: state.view.run, callId: event.call_id, tool, arguments: "", status: "asking", ...at });
-  if (event.type === "approval.requested") return made(event.tool);
+  if (event.type === "approval.requested") return { ...made(event.tool), arguments: argumentsIn(event.summary) };
   if (event.type === "question.asked") return openQuestion(state, event.call_id) ?? made("ask_user");
   return undefined;
 }
@@ -65,3 +65,17 @@ function openQuestion(state: FoldState, id: string): Tool | undefined {
   if (asking) state.calls.set(id, asking.id);
   return asking;
 }
+
+/** A call of a helper: the events of the call itself are in the helper's log. */
+function helperOf(state: FoldState, event: Extract<CallEvent, { type: "approval.requested" }>): Approval["helper"] {
+  return event.helper ? { session: event.helper, name: state.helpers.get(event.helper) ?? "" } : null;
+}
+
+/** The status of a call that was answered. Of a helper's call, the results are in the helper's log. */
+function statusAfter(row: Tool, approval: Approval, isAllowed: boolean): Tool["status"] {
+  if (approval.helper) return isAllowed ? "ok" : "failed";
+  return isAllowed || row.status === "asking" ? "running" : row.status;
+}
+
+/** The arguments of a call of which only the summary is known: they are the summary, or it is a command. */
+const argumentsIn = (summary: string) => (summary.startsWith("{") ? summary : JSON.stringify({ command: summary }));

@@ -1,4 +1,4 @@
-// What a session page shows, as plain data. The fold computes it from events alone.
+// The content of a session page, as plain data. The fold computes it from events alone.
 import type { Schemas } from "../api/http_client";
 
 export type Event = Schemas["Event"];
@@ -13,7 +13,9 @@ export type Reply = Base & { kind: "reply"; turn: number; text: string; thinking
 export type Tests = { ok: boolean; running: boolean; passed: number; failed: number; skipped: number; fixed: number; broke: number; durationS: number; reason: string; command: string; lastLine: string; testRun: string; cases: Schemas["CaseResult"][]; omitted: number; seq: number };
 export type Output = { pieces: string[]; chars: number; skipped: number };
 export type Command = { text: string; cwd: string; exitCode: number | null; signal: number | null; timedOut: boolean; background: string; ended: boolean };
-export type Approval = { callId: string; summary: string; rule: string; covers: string[]; source: string; approvers: string[]; answer: "" | "allowed" | "denied"; scope: string; by: string };
+export type Approval = { callId: string; summary: string; rule: string; covers: string[]; source: string; approvers: string[]; answer: "" | "allowed" | "denied"; scope: string; by: string; helper: Helper | null };
+/** The helper whose call waits, and its session. */
+export type Helper = { session: string; name: string };
 export type Question = { callId: string; text: string; choices: readonly string[]; answer: string; by: string; answered: boolean };
 export type ChangedFile = { path: string; kind: string; seq: number; movedFrom: string };
 export type ToolStatus = "writing" | "next" | "running" | "asking" | "ok" | "failed";
@@ -26,6 +28,25 @@ export type Row = Prompt | Message | Reply | Tool | UserCommand | UserTests | No
 
 export type FileMark = { kind: "created" | "modified" | "deleted" | "moved"; by: string; runId: string; seq: number };
 export type Meter = { contextTokens: number; inputTokens: number; outputTokens: number; costUsd: number; unpriced: number; turns: number; maxTurns: number | null; maxCostUsd: number | null; maxContextTokens: number | null };
+
+/** The debugger that everyone in the session shares, and the breakpoints of all files. */
+export type Breakpoint = { line: number; condition: string };
+export type Debugger = {
+  id: string;
+  status: "none" | "running" | "stopped" | "ended";
+  path: string;
+  command: string;
+  driver: string;
+  stop: number; // the number of the last stop
+  reason: string; // of the last stop, or of the end
+  text: string; // of an exception
+  place: { path: string; line: number }; // where it has stopped; no path for code outside
+  exitCode: number | null;
+  output: string; // its end
+  breakpoints: Record<string, readonly Breakpoint[]>;
+};
+
+export const noDebugger = (): Debugger => ({ id: "", status: "none", path: "", command: "", driver: "", stop: 0, reason: "", text: "", place: { path: "", line: 0 }, exitCode: null, output: "", breakpoints: {} });
 
 export type View = {
   seq: number;
@@ -47,14 +68,16 @@ export type View = {
   tests: Tests | null;
   snapshots: { number: number; seq: number; atMs: number; reason: string }[];
   changes: string[];
+  terminals: number; // that were opened
   undoable: string; // the run that an undo would take back
   redoable: boolean;
+  debug: Debugger;
 };
 
 export const emptyOutput = (): Output => ({ pieces: [], chars: 0, skipped: 0 });
 
 export const emptyView = (): View => ({
   seq: 0, lastAtMs: 0, state: "idle", reason: "", purpose: "", owner: "", persona: "", model: "", commit: "", run: "",
-  rows: [], rowsFrom: 0, pending: [], files: {}, lastChange: null, tests: null, snapshots: [], changes: [], undoable: "", redoable: false,
+  rows: [], rowsFrom: 0, pending: [], files: {}, lastChange: null, tests: null, snapshots: [], changes: [], terminals: 0, undoable: "", redoable: false, debug: noDebugger(),
   meter: { contextTokens: 0, inputTokens: 0, outputTokens: 0, costUsd: 0, unpriced: 0, turns: 0, maxTurns: null, maxCostUsd: null, maxContextTokens: null },
 });

@@ -1,7 +1,7 @@
 // One change in a list: its title, branch, tests and state.
 import { Link } from "wouter";
 import type { Change } from "../api/http_client";
-import { ago, repositoryName } from "../number_and_time_format";
+import { ago, repositoryName } from "../display_format";
 import { Badge } from "../shared/form_controls";
 import { Icon } from "../shared/icons";
 import { SafeText } from "../shared/safe_text";

@@ -7,6 +7,7 @@ import { useModels, useSessions } from "../api/queries";
 import { Button, Field, Keys } from "../shared/form_controls";
 import { ProblemLine } from "../shared/error_message";
 import { SafeText } from "../shared/safe_text";
+import { setPageTitle } from "../shared/page_title";
 import { sample } from "../sample_project";
 import { strings } from "../strings";
 
@@ -29,9 +30,9 @@ export function Start({ user }: { user: Schemas["User"] }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   useEffect(() => {
-    document.title = `${text.title(user.name)} · ${strings.hutch}`;
+    setPageTitle(text.title(user.name));
   }, [user.name]);
-  // A link that logs in leads here; somebody who has sessions was here before. Others have asked for this page.
+  // A login link leads here. A user with sessions goes on to Home, unless they opened this page themselves.
   if (isFromLink && !busy && sessions.data?.pages[0]?.items.length) return <Redirect to="/" replace />;
   const ready = models.data?.providers.find((each) => each.usable && each.name !== "scripted" && each.default_model);
   const keyed = models.data?.providers.filter((each) => !each.usable && each.default_model) ?? [];

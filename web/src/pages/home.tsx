@@ -1,22 +1,27 @@
 // The sessions by state, those that need a person first, and the changes that wait for a review.
-import { Fragment, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { Fragment, Suspense, lazy, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { type Schemas, type Session } from "../api/http_client";
 import { useChanges, useCosts, useSessions, useWaitsFor } from "../api/queries";
 import { useIsListLive } from "../api/session_list_stream";
-import { ago, dollars, modelName, repositoryName, titleOf } from "../number_and_time_format";
+import { ago, dollars, modelName, repositoryName, titleOf } from "../display_format";
 import { Button, Field, Keys } from "../shared/form_controls";
 import { Icon } from "../shared/icons";
 import { useNow } from "../shared/current_time";
 import { setNotifying, useNotifying } from "../shared/notifications";
 import { ProblemLine } from "../shared/error_message";
-import { SafeText } from "../shared/safe_text";
-import { StateMark } from "../shared/state_mark";
+import { SafeText, showHidden } from "../shared/safe_text";
+import { StateMark } from "../shared/session_state_mark";
+import { setPageTitle } from "../shared/page_title";
+import { waitingSessions } from "../shared/waiting_sessions";
 import { strings } from "../strings";
+import { text as helperText } from "../strings/helper_agents_and_tries";
 import { ChangeRow } from "./change_row";
-import { EndDialog } from "./end_dialog";
 import { useHomeKeys } from "./home_keys";
-import { NewSession } from "./new_session";
+
+// Dialogs are loaded when they are opened, so the list is shown sooner.
+const NewSession = lazy(async () => ({ default: (await import("./new_session")).NewSession }));
+const EndDialog = lazy(async () => ({ default: (await import("./end_session_dialog")).EndDialog }));
 
 const GROUPS = [
   { key: "waiting", name: strings.home.needsYou, states: ["waiting"], open: true },
@@ -27,7 +32,7 @@ const GROUPS = [
   { key: "ended", name: strings.home.ended, states: ["ended"], open: false },
 ] as const;
 
-export { titleOf } from "../number_and_time_format";
+export { titleOf } from "../display_format";
 type Me = Schemas["User"];
 const BAD = new Set(["failed", "tests_failing", "limit_reached"]);
 
@@ -53,7 +58,7 @@ export function Home({ user, creating = false }: { user: Me; creating?: boolean 
     [all, mine, repository, state, user.id],
   );
   const repositories = useMemo(() => [...new Set(all.map((each) => each.repository).filter(Boolean).map(repositoryName))].sort(), [all]);
-  const needing = all.filter((each) => each.state === "waiting").length;
+  const needing = waitingSessions(all).length;
   const set = (name: string, value: string) =>
     setParams((before) => {
       const after = new URLSearchParams(before);
@@ -64,8 +69,9 @@ export function Home({ user, creating = false }: { user: Me; creating?: boolean 
   const toggle = (id: string) => setSelected((before) => (before.has(id) ? new Set([...before].filter((each) => each !== id)) : new Set([...before, id])));
 
   useEffect(() => {
-    document.title = `${needing ? `(${needing}) ` : ""}${strings.home.title} · ${strings.hutch}`;
+    setPageTitle(`${needing ? `(${needing}) ` : ""}${strings.home.title}`);
   }, [needing]);
+  const helpers = useMemo(() => helpersByParent(shown), [shown]);
   useHomeKeys({ field, list, toggle, create: () => go("/new") });
 
   const isFiltered = Boolean(words || mine || repository || state);
@@ -104,15 +110,17 @@ export function Home({ user, creating = false }: { user: Me; creating?: boolean 
         {GROUPS.map((group) => (
           <Fragment key={group.name}>
           {group.key === "idle" && !isFiltered && <Changes />}
-          <Group name={group.name} open={group.open || isFiltered || isQuiet} sessions={shown.filter((each) => (group.states as readonly string[]).includes(each.state))} costs={costs.data} selected={selected} toggle={toggle} />
+          <Group name={group.name} open={group.open || isFiltered || isQuiet} helpers={helpers} sessions={shown.filter((each) => !helpers.ids.has(each.id) && (group.states as readonly string[]).includes(each.state))} costs={costs.data} selected={selected} toggle={toggle} />
           </Fragment>
         ))}
         {sessions.hasNextPage && (
           <div className="p-3"><Button kind="quiet" onClick={() => void sessions.fetchNextPage()}>{strings.home.loadMore}</Button></div>
         )}
       </div>
-      {creating && <NewSession recent={all} onClose={() => go("/")} />}
-      {ending && <EndDialog ids={[...selected]} onClose={() => setEnding(false)} onDone={() => setSelected(new Set())} />}
+      <Suspense fallback={null}>
+        {creating && <NewSession recent={all} onClose={() => go("/")} />}
+        {ending && <EndDialog ids={[...selected]} onClose={() => setEnding(false)} onDone={() => setSelected(new Set())} />}
+      </Suspense>
     </main>
   );
 }
@@ -132,9 +140,23 @@ function Choice({ label, value, onChange, options }: { label: string; value: str
 }
 
 type Costs = ReadonlyMap<string, Schemas["hutch__gateway__rest__usage__Usage"]> | undefined;
-type GroupProps = { name: string; open: boolean; sessions: Session[]; costs: Costs; selected: ReadonlySet<string>; toggle: (id: string) => void };
+type Helpers = { ids: ReadonlySet<string>; of: ReadonlyMap<string, Session[]> };
 
-function Group({ name, open, sessions, costs, selected, toggle }: GroupProps) {
+/** Helpers are shown below the session whose agent started them, if that is in the list. */
+function helpersByParent(sessions: Session[]): Helpers {
+  const known = new Set(sessions.map((each) => each.id));
+  const of = new Map<string, Session[]>();
+  for (const each of sessions) if (each.parent && known.has(each.parent)) of.set(each.parent, [each, ...(of.get(each.parent) ?? [])]);
+  return { ids: new Set([...of.values()].flat().map((each) => each.id)), of };
+}
+
+function withHelpers(session: Session, helpers: Helpers, depth = 0): { session: Session; depth: number }[] {
+  return [{ session, depth }, ...(helpers.of.get(session.id) ?? []).flatMap((each) => withHelpers(each, helpers, depth + 1))];
+}
+
+type GroupProps = { name: string; open: boolean; sessions: Session[]; helpers: Helpers; costs: Costs; selected: ReadonlySet<string>; toggle: (id: string) => void };
+
+function Group({ name, open, sessions, helpers, costs, selected, toggle }: GroupProps) {
   if (sessions.length === 0) return null;
   return (
     <details open={open} className="group">
@@ -144,15 +166,15 @@ function Group({ name, open, sessions, costs, selected, toggle }: GroupProps) {
         <span className="font-normal text-t3">{sessions.length}</span>
       </summary>
       <ul>
-        {sessions.map((session) => <Row key={session.id} session={session} usage={costs?.get(session.id)} selected={selected.has(session.id)} toggle={toggle} />)}
+        {sessions.flatMap((session) => withHelpers(session, helpers)).map(({ session, depth }) => <Row key={session.id} session={session} depth={depth} usage={costs?.get(session.id)} selected={selected.has(session.id)} toggle={toggle} />)}
       </ul>
     </details>
   );
 }
 
-type RowProps = { session: Session; usage: Schemas["hutch__gateway__rest__usage__Usage"] | undefined; selected: boolean; toggle: (id: string) => void };
+type RowProps = { session: Session; depth: number; usage: Schemas["hutch__gateway__rest__usage__Usage"] | undefined; selected: boolean; toggle: (id: string) => void };
 
-function Row({ session, usage, selected, toggle }: RowProps) {
+function Row({ session, depth, usage, selected, toggle }: RowProps) {
   const now = useNow();
   const title = titleOf(session);
   const failed = session.state === "idle" && session.last_run && BAD.has(session.last_run.outcome) ? session.last_run : null;
@@ -160,14 +182,15 @@ function Row({ session, usage, selected, toggle }: RowProps) {
   const waits = session.state === "waiting" ? (asks.data ? strings.home.waits(asks.data.kind, asks.data.text) : "") : session.state === "queued" && session.queue_position ? strings.home.position(session.queue_position) : session.reason || lastRunOf(session, failed !== null);
   return (
     <li className={`fade relative flex h-8 items-center gap-2 border-b px-3 hover:bg-hover has-[a:focus-visible]:bg-hover pointer-coarse:h-11 ${selected ? "bg-selected" : "bg-panel"}`}>
-      <input type="checkbox" checked={selected} onChange={() => toggle(session.id)} aria-label={strings.home.select(title)} className="z-10 size-4 accent-accent" data-select={session.id} />
-      {failed ? <Icon name="cross" size={10} className="text-bad" /> : <StateMark state={session.state} word={false} />}
+      <input type="checkbox" checked={selected} onChange={() => toggle(session.id)} aria-label={strings.home.select(title)} className="z-10 size-4 shrink-0 accent-accent" data-select={session.id} />
+      <span className="flex w-2.5 shrink-0 justify-center">{failed ? <Icon name="cross" size={10} className="text-bad" /> : <StateMark state={session.state} word={false} />}</span>
+      {depth > 0 && <span className="shrink-0 text-t3" style={{ paddingLeft: `${(depth - 1) * 1.25}rem` }} title={helperText.below}>└<span className="sr-only">{helperText.below}</span></span>}
       <Link href={`/s/${session.id}`} data-row={session.id} className="inset-focus max-w-[55%] shrink-0 truncate font-semibold after:absolute after:inset-0 sm:max-w-[45%]">
         <SafeText text={title} />
       </Link>
       <span className={`min-w-0 grow truncate ${failed ? "text-bad" : "text-t2"}`}><SafeText text={waits} /></span>
-      <span className="w-28 shrink-0 truncate text-t2 max-md:hidden" title={session.repository}>{session.repository && <SafeText text={repositoryName(session.repository)} />}</span>
-      <span className="w-32 shrink-0 truncate text-12 text-t3 max-lg:hidden" title={session.model}>{session.model && modelName(session.model)}</span>
+      <span className="w-28 shrink-0 truncate text-t2 max-md:hidden" title={showHidden(session.repository)}>{session.repository && <SafeText text={repositoryName(session.repository)} />}</span>
+      <span className="w-32 shrink-0 truncate text-12 text-t3 max-lg:hidden" title={showHidden(session.model)}>{session.model && modelName(session.model)}</span>
       <span className="w-20 shrink-0 truncate text-t3 max-md:hidden"><SafeText text={session.owner_name} /></span>
       <span className="w-14 shrink-0 text-right text-t2 max-sm:hidden">{usage && (usage.turns > 0) ? (usage.unpriced && !usage.cost_usd ? "—" : dollars(usage.cost_usd)) : "—"}</span>
       <time className="w-10 shrink-0 text-right text-12 whitespace-nowrap text-t3">{ago(session.updated_ms, now)}</time>
@@ -175,7 +198,7 @@ function Row({ session, usage, selected, toggle }: RowProps) {
   );
 }
 
-/** How the last run ended: a failure with its reason, anything else in a word. */
+/** The outcome of the last run: a failure with its reason, anything else in a word. */
 function lastRunOf(session: Session, failed: boolean): string {
   const last = session.last_run;
   if (!last?.outcome || session.state === "running") return "";
@@ -226,7 +249,7 @@ function Empty({ create }: { create: (() => void) | null }) {
         <Link href="/start" className={startLink}><Icon name="play" size={14} />{strings.home.guided}</Link>
       </div>
       <p className="meta mt-3">{strings.home.guidedAbout}</p>
-      <p className="meta mt-4"><Keys keys="c" /> {strings.home.new} · <Keys keys="Ctrl K" /> {strings.nav.palette} · <Keys keys="?" /> {strings.keys.title}</p>
+      <p className="meta mt-4 pointer-coarse:hidden"><Keys keys="c" /> {strings.home.new} · <Keys keys="Ctrl K" /> {strings.nav.palette} · <Keys keys="?" /> {strings.keys.title}</p>
     </div>
   );
 }

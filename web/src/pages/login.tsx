@@ -4,6 +4,7 @@ import { post } from "../api/http_client";
 import { deleteViews } from "../api/stored_folds";
 import { Button, Field } from "../shared/form_controls";
 import { ProblemLine } from "../shared/error_message";
+import { setPageTitle } from "../shared/page_title";
 import { strings } from "../strings";
 
 export function Login({ methods }: { methods: string[] }) {
@@ -11,7 +12,7 @@ export function Login({ methods }: { methods: string[] }) {
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   useEffect(() => {
-    document.title = `${strings.login.title} · ${strings.hutch}`;
+    setPageTitle(strings.login.title);
     deleteViews(); // of whoever was logged in before
   }, []);
 

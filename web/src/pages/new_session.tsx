@@ -1,11 +1,11 @@
-// A new session in two steps: the code, then the task. What was typed is kept until it has started.
+// A new session in two steps: the code, then the task. The typed text is stored until the session has started.
 import { useQueryClient } from "@tanstack/react-query";
-import { type SubmitEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type SubmitEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useLocation, useSearch } from "wouter";
 import { type Schemas, type Session, asProblem, post } from "../api/http_client";
 import { useModels, usePersonas } from "../api/queries";
 import { BranchField } from "./branch_field";
-import { repositoryName } from "../number_and_time_format";
+import { repositoryName } from "../display_format";
 import { Button, Field } from "../shared/form_controls";
 import { Dialog } from "../shared/dialog";
 import { Icon } from "../shared/icons";
@@ -73,10 +73,16 @@ export function NewSession({ recent, onClose }: { recent: Session[]; onClose: ()
     else void start();
   }
 
+  function onKey(event: KeyboardEvent<HTMLFormElement>) {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || busy) return;
+    event.preventDefault();
+    event.currentTarget.requestSubmit(); // which checks the fields first
+  }
+
   return (
     <Dialog title={strings.create.title} aside={`${strings.create.step(step)} · ${step === 1 ? strings.create.code : strings.create.ask}`} onClose={onClose}>
-      <form onSubmit={submit}>
-        {step === 1 ? <Code draft={draft} change={change} recent={recent} /> : <Task draft={draft} change={change} submit={() => void start()} />}
+      <form onSubmit={submit} onKeyDown={onKey}>
+        {step === 1 ? <Code draft={draft} change={change} recent={recent} /> : <Task draft={draft} change={change} />}
         {error !== null && <div className="mt-3"><ProblemLine error={error} /></div>}
         <div className="mt-4 flex items-center justify-end gap-2">
           {step === 2 && !draft.prompt.trim() && <span className="meta grow">{strings.create.empty}</span>}
@@ -144,7 +150,7 @@ function Option({ checked, pick, title, children }: { checked: boolean; pick: ()
   );
 }
 
-function Task({ draft, change, submit }: StepProps & { submit: () => void }) {
+function Task({ draft, change }: StepProps) {
   const personas = usePersonas();
   const models = useModels();
   const area = useRef<HTMLTextAreaElement>(null);
@@ -153,18 +159,12 @@ function Task({ draft, change, submit }: StepProps & { submit: () => void }) {
     <div className="space-y-3">
       <label className="block">
         <span className="text-12 text-t2">{strings.create.prompt}</span>
-        <textarea ref={area} value={draft.prompt} onChange={(event) => change({ prompt: event.target.value })} placeholder={strings.create.promptHint} rows={5} className="mt-1 w-full resize-y rounded-row border border-edge bg-panel p-2 text-14"
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-              event.preventDefault();
-              submit();
-            }
-          }} />
+        <textarea ref={area} value={draft.prompt} onChange={(event) => change({ prompt: event.target.value })} placeholder={strings.create.promptHint} rows={5} className="mt-1 w-full resize-y rounded-row border border-edge bg-panel p-2 text-14" />
       </label>
       <div className="grid grid-cols-2 gap-3">
         <label className="block text-12 text-t2">
           {strings.create.persona}
-          <select value={draft.persona} onChange={(event) => change({ persona: event.target.value })} className="mt-1 h-7 w-full rounded-row border border-edge bg-panel px-1.5 text-13 text-t1">
+          <select value={draft.persona} onChange={(event) => change({ persona: event.target.value })} className="mt-1 h-7 pointer-coarse:h-11 w-full rounded-row border border-edge bg-panel px-1.5 text-13 text-t1">
             <option value="">{strings.create.standard}</option>
             {personas.data?.items.map((each) => <option key={each.name} value={each.name} title={each.description}>{strings.create.personaOption(each.name, each.description)}</option>)}
           </select>

@@ -1,4 +1,4 @@
-// The present time for "12 s ago", renewed every few seconds for all who show it.
+// The present time for "12 s ago", renewed every few seconds for every component that shows it.
 import { useEffect, useState, useSyncExternalStore } from "react";
 
 let now = Date.now();
@@ -20,7 +20,7 @@ function subscribe(listener: () => void) {
   };
 }
 
-/** The present time while `isActive`, each second: for what must appear on time, such as a lost connection. */
+/** The present time while `isActive`, each second: for texts that must appear on time, such as a lost connection. */
 export function useSeconds(isActive: boolean): number {
   const [time, setTime] = useState(() => Date.now());
   useEffect(() => {

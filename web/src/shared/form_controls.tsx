@@ -1,6 +1,7 @@
 // Buttons, fields and small marks that every page uses.
 import { type ButtonHTMLAttributes, type InputHTMLAttributes, type ReactNode, forwardRef } from "react";
 import { Icon, type IconName } from "./icons";
+import { showHidden } from "./safe_text";
 
 type Kind = "plain" | "primary" | "quiet" | "danger";
 const KINDS: Record<Kind, string> = {
@@ -32,7 +33,7 @@ export const IconButton = forwardRef<HTMLButtonElement, IconButtonProps>(functio
   ref,
 ) {
   return (
-    <button ref={ref} type="button" aria-label={label} title={label} className={`fade inline-flex size-6 shrink-0 items-center justify-center rounded-row text-t3 hover:bg-hover hover:text-t1 disabled:opacity-50 pointer-coarse:size-11 ${className}`} {...rest}>
+    <button ref={ref} type="button" aria-label={label} title={showHidden(label)} className={`fade inline-flex size-6 shrink-0 items-center justify-center rounded-row text-t3 hover:bg-hover hover:text-t1 disabled:opacity-50 pointer-coarse:size-11 ${className}`} {...rest}>
       <Icon name={icon} size={size} />
     </button>
   );

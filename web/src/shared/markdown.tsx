@@ -59,8 +59,8 @@ function render(token: Token): ReactNode {
     case "list": {
       const list = token as Tokens.List;
       const items = list.items.map((item, index) => (
-        <li key={index}>
-          {item.task && <input type="checkbox" checked={item.checked ?? false} readOnly disabled aria-label={item.text} />} {inside(item.tokens)}
+        <li key={index} className={item.task ? "task" : undefined}>
+          {item.task && <input type="checkbox" checked={item.checked ?? false} readOnly disabled aria-label={item.text} />}{inside(item.tokens.filter((each) => each.type !== "checkbox"))}
         </li>
       ));
       return list.ordered ? <ol start={Number(list.start) || 1}>{items}</ol> : <ul>{items}</ul>;

@@ -4,7 +4,7 @@ import { useLocation } from "wouter";
 import { type Session, get } from "../api/http_client";
 import { waitsFor } from "../api/queries";
 import { onSession } from "../api/session_list_stream";
-import { titleOf } from "../number_and_time_format";
+import { titleOf } from "../display_format";
 import icon from "../icon.svg";
 import markedIcon from "../icon_marked.svg";
 import { showHidden } from "./safe_text";
@@ -50,6 +50,7 @@ async function notify(id: string, go: (path: string) => void): Promise<void> {
   if (notifying() !== "on") return;
   const [session, asks] = await Promise.all([get<Session>(`/sessions/${id}`), waitsFor(id)]);
   if (session.state !== "waiting") return; // answered meanwhile
+  if (session.parent && (await get<Session>(`/sessions/${session.parent}`)).state === "waiting") return; // that one is told
   const shown = new Notification(showHidden(strings.notify.title(titleOf(session))), { body: showHidden(strings.home.waits(asks.kind, asks.text)).slice(0, 200), tag: id, icon });
   shown.onclick = () => {
     window.focus();

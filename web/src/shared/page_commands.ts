@@ -1,4 +1,4 @@
-// What can be done on the page that is open, for the palette. A page offers its commands while it is shown.
+// The commands of the open page, for the palette. A page offers its commands while it is shown.
 import { useEffect } from "react";
 import type { IconName } from "./icons";
 

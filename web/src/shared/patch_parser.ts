@@ -3,6 +3,9 @@ export type DiffLine = { sign: "+" | "-" | " "; text: string; old: number; new: 
 export type Hunk = { header: string; lines: DiffLine[] };
 export type FileDiff = { path: string; oldPath: string; hunks: Hunk[]; added: number; deleted: number; note: string; isNew: boolean; isGone: boolean };
 
+const DIFF_GIT = /^diff --git ("(?:[^"\\]|\\.)*"|a\/.*?) ("(?:[^"\\]|\\.)*"|b\/.*)$/;
+const ESCAPES: Record<string, string> = { a: "\x07", b: "\b", t: "\t", n: "\n", v: "\v", f: "\f", r: "\r" };
+
 export function parsePatch(patch: string): FileDiff[] {
   const files: FileDiff[] = [];
   let file: FileDiff | undefined;
@@ -25,14 +28,13 @@ export function parsePatch(patch: string): FileDiff[] {
       hunk = { header: (at[5] ?? "").trim(), lines: [] };
       file.hunks.push(hunk);
     } else if (line.startsWith("diff --git ")) {
-      const paths = /^diff --git "?a\/(.*?)"? "?b\/(.*?)"?$/.exec(line);
-      file = { path: paths?.[2] ?? line.slice(11), oldPath: paths?.[1] ?? "", hunks: [], added: 0, deleted: 0, note: "", isNew: false, isGone: false };
+      const paths = DIFF_GIT.exec(line);
+      file = { path: readPath(paths?.[2] ?? line.slice(11)), oldPath: readPath(paths?.[1] ?? ""), hunks: [], added: 0, deleted: 0, note: "", isNew: false, isGone: false };
       hunk = undefined;
       files.push(file);
     } else if (file && line.startsWith("+++ ")) {
-      const path = line.slice(4).replace(/^"?b\//, "").replace(/"$/, "");
-      if (path !== "/dev/null") file.path = path;
-      else file.isGone = true;
+      if (line === "+++ /dev/null") file.isGone = true;
+      else file.path = readPath(line.slice(4));
     } else if (file && line === "--- /dev/null") {
       file.isNew = true;
     } else if (file && /^(Binary files|GIT binary patch)/.test(line)) {
@@ -41,6 +43,19 @@ export function parsePatch(patch: string): FileDiff[] {
   }
   for (const each of files) for (const part of each.hunks) markWords(part.lines);
   return files;
+}
+
+/** A path as git writes it: with a/ or b/ before it, with a tab after it if it has spaces, in quotes with the bytes of
+ * unusual characters as octal numbers. */
+function readPath(written: string): string {
+  const path = written.replace(/\t$/, "");
+  if (!path.startsWith('"') || !path.endsWith('"')) return path.replace(/^[ab]\//, "");
+  const bytes: number[] = [];
+  for (const part of path.slice(1, -1).match(/\\[0-7]{3}|\\.|[^\\]+/g) ?? []) {
+    if (/^\\[0-7]/.test(part)) bytes.push(parseInt(part.slice(1), 8));
+    else bytes.push(...new TextEncoder().encode(part.startsWith("\\") ? (ESCAPES[part.slice(1)] ?? part.slice(1)) : part));
+  }
+  return new TextDecoder().decode(new Uint8Array(bytes)).replace(/^[ab]\//, "");
 }
 
 /** Pair deleted with added lines of one block, and mark where each pair differs. */

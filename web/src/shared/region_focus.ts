@@ -1,9 +1,9 @@
-// F6 goes from region to region; each remembers what had the focus in it. After the last one it is the browser's key.
+// F6 moves the focus from region to region. Each region remembers its focused element. After the last region, F6 is the browser's.
 import { useEffect } from "react";
 
 const FOCUSABLE = "a[href], button:not([disabled]), input:not([disabled]), textarea, select, [tabindex='0'], [contenteditable=true]";
 
-/** Where a region begins: the message field, or what comes first and can be seen. */
+/** The first focus of a region: the message field, or the first visible control. */
 function firstOf(region: HTMLElement): HTMLElement | undefined {
   return region.querySelector<HTMLElement>("[data-composer]") ?? [...region.querySelectorAll<HTMLElement>(FOCUSABLE)].find((each) => each.offsetParent !== null);
 }

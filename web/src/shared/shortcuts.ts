@@ -1,7 +1,7 @@
 // Every shortcut of the app, declared once: `?` and the palette list them from here, and the handlers ask here.
 import { strings } from "../strings";
 
-export type Scope = "anywhere" | "noField" | "inTalk" | "inCard" | "inComposer" | "inReview" | "inPlayback";
+export type Scope = "anywhere" | "noField" | "inTalk" | "inCard" | "inComposer" | "inReview" | "inPlayback" | "inTasks";
 /** Keys as an event names them. `Mod` is Ctrl, on macOS Cmd; a space separates keys that follow each other. */
 type Shortcut = { scope: Scope; keys: readonly string[]; title: string };
 
@@ -21,6 +21,10 @@ const declared = {
   toChanges: { scope: "anywhere", keys: ["Mod+j d"], title: does.toChanges },
   toPreview: { scope: "anywhere", keys: ["Mod+j p"], title: does.toPreview },
   toLog: { scope: "anywhere", keys: ["Mod+j l"], title: does.toLog },
+  toDebugger: { scope: "anywhere", keys: ["Mod+j b"], title: does.toDebugger },
+  nextTab: { scope: "anywhere", keys: ["Mod+j ]"], title: does.nextTab },
+  previousTab: { scope: "anywhere", keys: ["Mod+j ["], title: does.previousTab },
+  closeTab: { scope: "anywhere", keys: ["Mod+j w"], title: does.closeTab },
   files: { scope: "anywhere", keys: ["Mod+b"], title: does.files },
   maximise: { scope: "anywhere", keys: ["Mod+\\"], title: does.maximise },
   save: { scope: "anywhere", keys: ["Mod+s"], title: does.save },
@@ -32,8 +36,11 @@ const declared = {
   openRow: { scope: "noField", keys: ["Enter"], title: does.openRow },
   select: { scope: "noField", keys: ["x"], title: does.select },
   goHome: { scope: "noField", keys: ["g h"], title: does.goHome },
+  goTasks: { scope: "noField", keys: ["g t"], title: does.goTasks },
   goChanges: { scope: "noField", keys: ["g r"], title: does.goChanges },
   goInterviews: { scope: "noField", keys: ["g i"], title: does.goInterviews },
+  goAnalytics: { scope: "noField", keys: ["g a"], title: does.goAnalytics },
+  goActivity: { scope: "noField", keys: ["g e"], title: does.goActivity },
   goSettings: { scope: "noField", keys: ["g s"], title: does.goSettings },
   nextTalkRow: { scope: "inTalk", keys: ["j", "ArrowDown"], title: does.nextRow },
   previousTalkRow: { scope: "inTalk", keys: ["k", "ArrowUp"], title: does.previousRow },
@@ -78,11 +85,18 @@ const declared = {
   tenth: { scope: "inPlayback", keys: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"], title: does.tenth },
   search: { scope: "inPlayback", keys: ["/"], title: does.search },
   link: { scope: "inPlayback", keys: ["l"], title: does.link },
+  newTask: { scope: "inTasks", keys: ["c"], title: does.newTask },
+  taskView: { scope: "inTasks", keys: ["v"], title: does.taskView },
+  tickTask: { scope: "inTasks", keys: ["x"], title: does.tickTask },
+  pickCard: { scope: "inTasks", keys: ["Space"], title: does.pickCard },
+  moveCardRight: { scope: "inTasks", keys: ["Shift+ArrowRight"], title: does.moveCardRight },
+  moveCardLeft: { scope: "inTasks", keys: ["Shift+ArrowLeft"], title: does.moveCardLeft },
+  nextColumn: { scope: "inTasks", keys: ["ArrowRight", "ArrowLeft"], title: does.nextColumn },
 } as const satisfies Record<string, Shortcut>;
 
 export type ShortcutId = keyof typeof declared;
 export const SHORTCUTS: Readonly<Record<ShortcutId, Shortcut>> = declared;
-export const SCOPES: Scope[] = ["anywhere", "noField", "inTalk", "inCard", "inComposer", "inReview", "inPlayback"];
+export const SCOPES: Scope[] = ["anywhere", "noField", "inTalk", "inCard", "inComposer", "inReview", "inPlayback", "inTasks"];
 const NAMES: Record<string, string> = { Escape: "Esc", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", PageUp: "PgUp", PageDown: "PgDn" };
 
 const isMac = () => typeof navigator !== "undefined" && /^Mac|iPhone|iPad/.test(navigator.platform);
@@ -97,7 +111,7 @@ export function keysOf(id: ShortcutId): string {
 type Pressed = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey">;
 
 const KEY = "hutch.character-keys";
-const SWITCHED = new Set<Scope>(["noField", "inTalk", "inReview", "inPlayback"]); // those of a card act only inside it
+const SWITCHED = new Set<Scope>(["noField", "inTalk", "inReview", "inPlayback", "inTasks"]); // those of a card act only inside it
 
 /** True unless the person has switched off keys that are a single character (WCAG 2.1.4). */
 export const areCharacterKeysOn = () => typeof localStorage === "undefined" || localStorage.getItem(KEY) !== "off";
@@ -107,7 +121,7 @@ export function setCharacterKeys(on: boolean): void {
   else localStorage.setItem(KEY, "off");
 }
 
-/** Whether an event is the last key of a shortcut. Sequences are for the caller to follow. */
+/** True if an event is the last key of a shortcut. The caller follows sequences. */
 export function isPressed(event: Pressed, id: ShortcutId): boolean {
   if (event.altKey) return false;
   const isCharacter = event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey;

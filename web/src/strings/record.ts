@@ -10,7 +10,7 @@ export const text = {
   drop: "or drop it here",
   another: "Open another",
   key: "Fingerprint of the key",
-  keyHint: "64 hex digits, from somebody you trust. Without it the record only agrees with itself.",
+  keyHint: "64 hex digits, from somebody you trust. Without it, only the consistency of the record is checked.",
   badKey: "A fingerprint is 64 hex digits.",
   receipt: "Receipt",
   receiptHint: "Optional: a file that shows if the end was cut off later",

@@ -8,14 +8,14 @@ import { ProblemLine } from "../../shared/error_message";
 import { Button } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { SafeText } from "../../shared/safe_text";
-import { strings } from "../../strings";
+import { setPageTitle } from "../../shared/page_title";
 import { text } from "../../strings/interviews";
 import { NotFound } from "../not_found";
-import { useClientReports, useHeartbeat } from "./candidate_presence";
+import { useClientReports, useHeartbeat } from "./candidate_heartbeat_and_reports";
 import { CandidateRoom } from "./candidate_room";
 import { type Interview, useInterview } from "./interview_api";
 import { duration } from "./interview_clock";
-import { Lobby } from "./lobby";
+import { Lobby } from "./lobby_checks_and_consent";
 import { type RoomLog, useRoom } from "./room_log";
 
 export function CandidatePage({ id, user }: { id: string; user: Schemas["User"] }) {
@@ -24,7 +24,7 @@ export function CandidatePage({ id, user }: { id: string; user: Schemas["User"] 
   const title = data?.title ?? "";
   const phase = data?.phase ?? "planned";
   useEffect(() => {
-    document.title = `${text.phases[phase] ?? ""} · ${title} · ${strings.hutch}`;
+    setPageTitle(`${text.phases[phase] ?? ""} · ${title}`);
   }, [phase, title]);
   if (interview.error instanceof Problem && (interview.error.status === 404 || interview.error.status === 403)) return <NotFound />;
   if (!data) return interview.isError ? <div className="p-4"><ProblemLine error={interview.error} retry={() => void interview.refetch()} /></div> : null;
@@ -43,7 +43,7 @@ function Present({ interview, receivedMs, user }: { interview: Interview; receiv
   return <Over interview={interview} room={room} />;
 }
 
-/** What the candidate keeps: how long it took, what the plan lets them know, and a copy of the record. */
+/** The page after the interview: the used time, the results that the plan shows, and a copy of the record. */
 function Over({ interview, room }: { interview: Interview; room: RoomLog }) {
   const queries = useQueryClient();
   const logOut = () => void post("/logout", { everywhere: false }).then(() => { localStorage.clear(); sessionStorage.clear(); deleteViews(); return queries.invalidateQueries(); });

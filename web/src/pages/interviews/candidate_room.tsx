@@ -2,7 +2,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
 import type { Schemas } from "../../api/http_client";
-import { clock as timeOfDay } from "../../number_and_time_format";
+import { clock as timeOfDay } from "../../display_format";
 import { Boundary } from "../../shared/error_boundary";
 import { ProblemLine } from "../../shared/error_message";
 import { Badge, Button } from "../../shared/form_controls";
@@ -11,24 +11,24 @@ import { usePageCommands } from "../../shared/page_commands";
 import { Splitter, useSize } from "../../shared/panel_splitter";
 import { SafeText } from "../../shared/safe_text";
 import { text as all } from "../../strings/interviews";
-import { Announcer } from "../session/announcer";
+import { Announcer } from "../session/screen_reader_announcer";
 import { ConnectionStrip } from "../session/connection_strip";
 import { Menu, MenuItem } from "../session/conversation_rows";
 import { Context, type Panel } from "../session/session_context";
-import { useSessionParts } from "../session/session_parts";
-import { useIsRoomy, useIsWide } from "../session/window_width";
+import { useSessionParts } from "../session/session_streams_and_context";
+import { useIsRoomy, useIsWide } from "../session/window_width_classes";
 import { WorkArea } from "../session/work_area";
-import type { Presence } from "./candidate_presence";
+import type { Presence } from "./candidate_heartbeat_and_reports";
 import { ConfirmDialog } from "./confirm_dialog";
-import { type Interview, type OpenQuestion, useStep } from "./interview_api";
+import { type Interview, type OpenQuestion, languageName, useNameOf, useStep } from "./interview_api";
 import { InterviewClock, duration } from "./interview_clock";
 import { RoomConversation } from "./room_conversation";
 import { MessageStrip, RoomMessages, useUnread } from "./room_messages";
 import type { RoomLog } from "./room_log";
-import { useStartingFile, useWorkspaceInAddress } from "./starting_file";
+import { useStartingFile, useWorkspaceInAddress } from "./first_opened_file";
 
 const text = all.room;
-const PANELS: readonly Panel[] = ["tests", "terminal", "changes"];
+const PANELS: readonly Panel[] = ["tests", "terminal", "debugger", "changes"];
 const MIN_PX = 300;
 type Props = { interview: Interview; question: OpenQuestion; receivedMs: number; user: Schemas["User"]; room: RoomLog; presence: Presence };
 
@@ -59,7 +59,7 @@ function RoomHeader({ interview, question }: { interview: Interview; question: O
   const open = (what: typeof asks) => { step.clear(); setAsks(what); };
   usePageCommands([
     { label: isLast ? text.finish : text.next, icon: "chevron", run: () => open("next") },
-    ...question.languages.filter((each) => each !== question.language).map((each) => ({ label: `${text.language}: ${each}`, icon: "edit" as const, run: () => open(`to:${each}`) })),
+    ...question.languages.filter((each) => each !== question.language).map((each) => ({ label: `${text.language}: ${languageName(each)}`, icon: "edit" as const, run: () => open(`to:${each}`) })),
     { label: text.end, icon: "stop", run: () => open("end") },
   ]);
   return (
@@ -70,19 +70,19 @@ function RoomHeader({ interview, question }: { interview: Interview; question: O
       {question.level && <span title={all.levelsAbout[question.level]}><Badge tone="agent">{text.levelIs(all.levels[question.level] ?? question.level)}</Badge><span className="sr-only">{all.levelsAbout[question.level]}</span></span>}
       <label className="flex items-center gap-1.5 text-12 text-t2">{text.language}
         <select value={question.language} disabled={!isRunning || question.languages.length < 2} onChange={(event) => open(`to:${event.target.value}`)} className="h-7 rounded-row border border-edge bg-panel px-1.5 text-13 text-t1 disabled:opacity-60 pointer-coarse:h-11">
-          {question.languages.map((each) => <option key={each} value={each}>{each}</option>)}
+          {question.languages.map((each) => <option key={each} value={each}>{languageName(each)}</option>)}
         </select>
       </label>
       <Button kind="primary" disabled={!isRunning} onClick={() => open("next")}>{isLast ? text.finish : text.next}</Button>
       <Menu label={all.room.end}><MenuItem icon="stop" onSelect={() => open("end")}>{text.end}</MenuItem></Menu>
       {asks === "next" && <ConfirmDialog title={text.nextTitle(question.number)} about={isLast ? text.finishAbout : text.nextAbout} label={isLast ? text.finish : text.next} error={step.error} act={() => step.take("next", { after: question.number })} onClose={() => setAsks("")} />}
       {asks === "end" && <ConfirmDialog title={text.endTitle} about={text.endAbout} label={text.endNow} isDanger error={step.error} act={() => step.take("end", {})} onClose={() => setAsks("")} />}
-      {language && <ConfirmDialog title={text.languageTitle(language)} about={text.languageAbout} label={text.switch} error={step.error} act={() => step.take("language", { language })} onClose={() => setAsks("")} />}
+      {language && <ConfirmDialog title={text.languageTitle(languageName(language))} about={text.languageAbout} label={text.switch} error={step.error} act={() => step.take("language", { language })} onClose={() => setAsks("")} />}
     </header>
   );
 }
 
-/** Which question of how many: in words, and as marks. */
+/** The number of the question, and of all questions: in words, and as marks. */
 function Progress({ number, count }: { number: number; count: number }) {
   return (
     <span className="inline-flex items-center gap-2 text-12 whitespace-nowrap text-t2">
@@ -92,7 +92,7 @@ function Progress({ number, count }: { number: number; count: number }) {
   );
 }
 
-/** The truth about pauses and the connection. */
+/** The state of pauses and of the connection. */
 function StateStrip({ interview, room, presence }: { interview: Interview; room: RoomLog; presence: Presence }) {
   const isPaused = interview.phase === "paused";
   const message = presence.offlineSinceMs ? text.offline(timeOfDay(presence.offlineSinceMs)) : isPaused ? (room.view.pausedReason ? text.pausedReason(room.view.pausedReason) : text.paused) : "";
@@ -154,7 +154,8 @@ type WorkProps = Props & { side: string; setSide: (side: string) => void };
 
 function Work({ interview, question, user, room, side, setSide }: WorkProps) {
   const [params, setParams] = useSearchParams();
-  const { context, session, access } = useSessionParts(question.workspace, user, { canWrite: interview.phase === "running", panels: PANELS });
+  const nameOf = useNameOf(interview, user);
+  const { context, session, access } = useSessionParts(question.workspace, user, { canWrite: interview.phase === "running", panels: PANELS, nameOf, readOnlyReason: text.pausedChat });
   useStartingFile(question.workspace);
   const { phase } = interview;
   const { refetch } = access;

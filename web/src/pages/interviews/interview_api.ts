@@ -1,7 +1,11 @@
-// Interviews as the server tells them, and the steps that people take in them.
+// Interviews as the server sends them, and the steps that people take in them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { get, post } from "../../api/http_client";
+import { strings } from "../../strings";
+import { text } from "../../strings/interviews";
+
+export const languageName = (language: string) => text.languages[language] ?? language;
 
 export type Phase = "planned" | "running" | "paused" | "ended" | "closed";
 export type Level = "consultant" | "pair" | "copilot";
@@ -16,9 +20,9 @@ export type Interview = {
   owner: string; owner_name: string; candidate: string; candidate_name: string; question_count: number; question: OpenQuestion | null; clock: ClockState;
   consent: string; consented: boolean; proposal: { number: number; level: Level } | null; offer: { number: number; kind: string } | null;
   created_ms: number; begun_ms: number; ended_ms: number; sealed: boolean; workspaces: Workspace[]; plan: Plan | null;
-  people?: { id: string; name: string; role: string }[];
+  people: { id: string; name: string; role: string }[];
 };
-export type Check = { name: string; ok: boolean; message: string };
+export type Check = { name: string; ok: boolean; message: string; required: boolean };
 export type BankQuestion = { id: string; title: string; minutes: number; languages: string[]; levels: Level[]; problem: string };
 
 export const LEVELS: Level[] = ["consultant", "pair", "copilot"];
@@ -40,7 +44,7 @@ export const useRubrics = (id: string, enabled: boolean) =>
 
 export const isOwnerSide = (interview: Interview) => interview.role === "owner" || interview.role === "assessor";
 
-/** Take a step of the interview. What the server answers is shown at once; a refusal is kept until the next step. */
+/** Take a step of the interview. The response is shown at once; a refusal is shown until the next step. */
 export function useStep(id: string) {
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
@@ -66,11 +70,20 @@ export function useStep(id: string) {
 
 /** A name for the author of an event of the room. */
 export function nameIn(interview: Interview | undefined, me: { id: string; name: string }, unknown: string): (by: string) => string {
-  const names = new Map(interview?.people?.map((each) => [each.id, each.name]));
+  const names = new Map(interview?.people.map((each) => [each.id, each.name]));
   if (interview) {
     names.set(interview.owner, interview.owner_name);
     if (interview.candidate) names.set(interview.candidate, interview.candidate_name);
   }
   names.set(me.id, me.name);
   return (by) => names.get(by) ?? unknown;
+}
+
+/** The same for the author of something in a workspace. It changes only with the people, as whole pages are drawn with it. */
+export function useNameOf(interview: Interview, me: { id: string; name: string }): (by: string) => string {
+  const people = JSON.stringify([...interview.people, me]);
+  return useMemo(() => {
+    const names = new Map((JSON.parse(people) as { id: string; name: string }[]).map((each) => [each.id, each.name]));
+    return (by) => (by === "agent" ? strings.session.agent : by === "hutch" || !by ? strings.session.hutch : names.get(by) || strings.session.somebody);
+  }, [people]);
 }

@@ -1,4 +1,4 @@
-// The clock of an interview. It shows what the server last said, and goes on only while the clock really runs.
+// The clock of an interview. It starts from the server's last time, and advances only while the clock runs.
 import { useSeconds } from "../../shared/current_time";
 import { text } from "../../strings/interviews";
 import type { ClockState } from "./interview_api";
@@ -12,7 +12,7 @@ export function duration(ms: number): string {
   return parts.map((part, index) => (index ? String(part).padStart(2, "0") : String(part))).join(":");
 }
 
-/** What is left now. `receivedMs` is when the server told the clock, `heardMs` when it was last heard, if that matters. */
+/** The remaining time. `receivedMs` is the time at which the clock was received, `heardMs` that of the last contact, if that matters. */
 export function remainingNow(clock: ClockState, receivedMs: number, now: number, standsSinceMs = 0): { left: number; question: number | null; runs: boolean } {
   const runs = clock.runs && !standsSinceMs;
   const until = standsSinceMs ? Math.max(receivedMs, standsSinceMs) : now;

@@ -1,4 +1,4 @@
-// All interviews that one has a role in, live: state, candidate, question, clock, level, and what needs the assessor.
+// All interviews in which the user has a role, live: state, candidate, question, clock, level, and tasks of the assessor.
 import { useEffect } from "react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Redirect, useLocation } from "wouter";
@@ -9,9 +9,9 @@ import { Badge, Button } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { usePageCommands } from "../../shared/page_commands";
 import { SafeText } from "../../shared/safe_text";
-import { strings } from "../../strings";
+import { setPageTitle } from "../../shared/page_title";
 import { text } from "../../strings/interviews";
-import { type Interview, isOwnerSide, useInterviews } from "./interview_api";
+import { type Interview, isOwnerSide, languageName, useInterviews } from "./interview_api";
 import { InterviewClock } from "./interview_clock";
 import { NewInterview } from "./new_interview";
 
@@ -27,7 +27,7 @@ export function InterviewList({ user, creating = false }: { user: Schemas["User"
   const all = interviews.data ?? [];
   const needing = all.filter((each) => needsOf(each) !== "").length;
   useEffect(() => {
-    document.title = `${needing ? `(${needing}) ` : ""}${text.title} · ${strings.hutch}`;
+    setPageTitle(`${needing ? `(${needing}) ` : ""}${text.title}`);
   }, [needing]);
   usePageCommands(mayPlan ? [{ label: text.new, icon: "plus", run: () => go("/interviews/new") }] : []);
   const only = all[0];
@@ -65,7 +65,7 @@ export function InterviewList({ user, creating = false }: { user: Schemas["User"
   );
 }
 
-/** What waits for an assessor, in a few words. */
+/** The step that waits for an assessor, in a few words. */
 export function needsOf(interview: Interview): string {
   if (!isOwnerSide(interview)) return "";
   if (interview.proposal) return text.needs.proposal(text.levels[interview.proposal.level] ?? interview.proposal.level);
@@ -82,11 +82,11 @@ function Row({ interview, receivedMs }: { interview: Interview; receivedMs: numb
   const needs = needsOf(interview);
   const isOpen = phase === "running" || phase === "paused";
   return (
-    <li className="fade relative flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 border-b bg-panel px-3 py-1 hover:bg-hover has-[a:focus-visible]:bg-hover">
+    <li className="fade relative flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 border-b bg-panel px-3 py-1 xl:flex-nowrap hover:bg-hover has-[a:focus-visible]:bg-hover">
       <PhaseMark interview={interview} />
       <Link href={addressOf(interview)} className="inset-focus w-52 shrink-0 truncate font-semibold after:absolute after:inset-0"><SafeText text={interview.title} /></Link>
       <span className="w-36 truncate text-t2"><Icon name="person" size={12} className="mr-1 inline text-t3" />{interview.candidate_name ? <SafeText text={interview.candidate_name} /> : <span className="text-t3">{text.noCandidate}</span>}</span>
-      <span className="min-w-0 grow truncate text-t2">{question ? <>{text.questionOf(question.number, interview.question_count)} · <SafeText text={question.title} /> · {question.language}</> : text.questions(interview.question_count)}</span>
+      <span className="min-w-0 grow basis-0 truncate text-t2">{question ? <>{text.questionOf(question.number, interview.question_count)} · <SafeText text={question.title} /> · {languageName(question.language)}</> : text.questions(interview.question_count)}</span>
       {needs && <Badge tone="warn">{needs}</Badge>}
       {isOpen && isOwnerSide(interview) && <Score id={interview.id} />}
       {isOpen && <span className="w-24 truncate text-12 text-t2">{interview.ai ? text.levels[question?.level ?? ""] ?? "" : text.withoutAi}</span>}

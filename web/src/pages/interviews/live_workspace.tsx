@@ -1,4 +1,4 @@
-// The candidate's workspace as it is now. It is read-only until the assessor intervenes, which the candidate is told.
+// The candidate's workspace as it is now. It is read-only until the assessor intervenes; the candidate is notified of that.
 import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { type Schemas, post } from "../../api/http_client";
@@ -11,16 +11,16 @@ import { SafeText } from "../../shared/safe_text";
 import { text as all } from "../../strings/interviews";
 import { ConnectionStrip } from "../session/connection_strip";
 import { Context, type Panel, useView } from "../session/session_context";
-import { useSessionParts } from "../session/session_parts";
+import { useSessionParts } from "../session/session_streams_and_context";
 import { WorkArea } from "../session/work_area";
 import { ConfirmDialog } from "./confirm_dialog";
-import { type Interview, isOwnerSide } from "./interview_api";
+import { type Interview, isOwnerSide, languageName, useNameOf } from "./interview_api";
 import { RoomConversation } from "./room_conversation";
-import { useStartingFile, useWorkspaceInAddress } from "./starting_file";
+import { useStartingFile, useWorkspaceInAddress } from "./first_opened_file";
 
 const text = all.assessor;
-const PANELS: readonly Panel[] = ["tests", "terminal", "changes", "preview", "log"];
-type Props = { interview: Interview; session: string; user: Schemas["User"]; nameOf: (by: string) => string };
+const PANELS: readonly Panel[] = ["tests", "terminal", "debugger", "changes", "preview", "log"];
+type Props = { interview: Interview; session: string; user: Schemas["User"] };
 type Tab = "work" | "conversation" | "question";
 
 export function LiveWorkspace(props: Props) {
@@ -28,15 +28,20 @@ export function LiveWorkspace(props: Props) {
 }
 
 function Shown({ interview, session: id, user }: Props) {
-  const [isIntervening, setIntervening] = useState(false);
+  const [hasBegun, setIntervening] = useState(false);
   const [asks, setAsks] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [tab, setTab] = useState<Tab>("work");
   const [params, setParams] = useSearchParams();
-  const { context, session, access } = useSessionParts(id, user, { canWrite: isIntervening, panels: PANELS });
-  useStartingFile(id);
   const isOpen = interview.phase === "running" || interview.phase === "paused";
-  const mayIntervene = isOwnerSide(interview) && isOpen && (access.data?.actions.includes("input") ?? false) && id === interview.question?.workspace;
+  const isCurrent = isOpen && id === interview.question?.workspace;
+  const isIntervening = hasBegun && isCurrent;
+  const nameOf = useNameOf(interview, user);
+  const { context, session, access } = useSessionParts(id, user, { canWrite: isIntervening, panels: PANELS, nameOf });
+  useStartingFile(id);
+  const mayIntervene = isOwnerSide(interview) && isCurrent && (access.data?.actions.includes("edit") ?? false);
+  const { refetch } = access;
+  useEffect(() => void refetch(), [isCurrent, refetch]); // the current workspace can be edited, others cannot
   const announce = async (message: string) => {
     try {
       await post(`/interviews/${interview.id}/messages`, { text: message });
@@ -58,7 +63,7 @@ function Shown({ interview, session: id, user }: Props) {
           </div>
           {interview.workspaces.length > 1 && (
             <select aria-label={text.workspace} value={id} onChange={(event) => setParams({ ws: event.target.value })} className="h-6 rounded-row border border-edge bg-panel px-1 text-12 text-t1">
-              {interview.workspaces.map((each) => <option key={each.session} value={each.session}>{text.workspaceOf(each.number, each.question, each.language)}{each.current ? ` · ${text.now}` : ""}</option>)}
+              {interview.workspaces.map((each) => <option key={each.session} value={each.session}>{text.workspaceOf(each.number, each.question, languageName(each.language))}{each.current && isOpen ? ` · ${text.now}` : ""}</option>)}
             </select>
           )}
           <span className="grow" />

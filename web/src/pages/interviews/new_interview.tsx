@@ -1,4 +1,4 @@
-// The plan of an interview. What most people want is chosen already; only a title and a question are missing.
+// The plan of an interview. All fields have defaults but the title and the question.
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, type SubmitEvent, useState } from "react";
 import { useLocation } from "wouter";
@@ -8,7 +8,7 @@ import { ProblemLine } from "../../shared/error_message";
 import { Button, Field, IconButton } from "../../shared/form_controls";
 import { SafeText } from "../../shared/safe_text";
 import { text as all } from "../../strings/interviews";
-import { type BankQuestion, type Interview, LEVELS, type Level, useQuestionBank } from "./interview_api";
+import { type BankQuestion, type Interview, LEVELS, type Level, languageName, useQuestionBank } from "./interview_api";
 
 const text = all.plan;
 const SELECT = "h-7 min-w-0 rounded-row border border-edge bg-panel px-1.5 text-13 text-t1 pointer-coarse:h-11";
@@ -116,7 +116,7 @@ function Questions({ bank, isLoaded, chosen, change }: { bank: BankQuestion[]; i
               <span className="min-w-32 grow truncate font-semibold"><SafeText text={title} /></span>
               <select aria-label={`${text.firstLanguage}: ${title}`} value={each.language} onChange={(event) => set(index, { language: event.target.value })} className={SELECT}>
                 <option value="">{text.anyLanguage}</option>
-                {question?.languages.map((language) => <option key={language} value={language}>{language}</option>)}
+                {question?.languages.map((language) => <option key={language} value={language}>{languageName(language)}</option>)}
               </select>
               <Field aria-label={`${text.ownMinutes}: ${title}`} type="number" min={1} max={480} placeholder={`${question?.minutes ?? ""} min`} value={each.minutes} onChange={(event) => set(index, { minutes: event.target.value })} className="w-20" />
               <IconButton icon="chevron" size={12} label={text.up(title)} disabled={index === 0} className="[&_svg]:-rotate-90" onClick={() => change(chosen.map((_, at) => chosen[at === index ? index - 1 : at === index - 1 ? index : at] as Chosen))} />
@@ -128,7 +128,7 @@ function Questions({ bank, isLoaded, chosen, change }: { bank: BankQuestion[]; i
       {rest.length > 0 && (
         <select aria-label={text.add} value="" onChange={(event) => event.target.value && change([...chosen, { id: event.target.value, language: "", minutes: "" }])} className={`mt-1 w-full ${SELECT}`}>
           <option value="">{text.add}…</option>
-          {rest.map((each) => <option key={each.id} value={each.id}>{`${each.title} · ${each.minutes} min · ${each.languages.join(", ")}`}</option>)}
+          {rest.map((each) => <option key={each.id} value={each.id}>{`${each.title} · ${each.minutes} min · ${each.languages.map(languageName).join(", ")}`}</option>)}
         </select>
       )}
     </fieldset>

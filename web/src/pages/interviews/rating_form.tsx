@@ -1,4 +1,4 @@
-// The rubric of the question, rated from 1 to 5 with a comment. Others' ratings stand beside one's own.
+// The rubric of the question, rated from 1 to 5 with a comment. The ratings of others are shown beside the user's own.
 import { useState } from "react";
 import { ProblemLine } from "../../shared/error_message";
 import { Button, Field } from "../../shared/form_controls";

@@ -1,4 +1,4 @@
-// The conversation with the assistant: replies as they come, what it does, what it used, and the message field.
+// The conversation with the assistant: streamed replies, tool calls, usage, and the message field.
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
 import { Button } from "../../shared/form_controls";

@@ -28,3 +28,11 @@ test("client events are claims: a time after the server's is cut to it, unknown 
   foldRoom(view, entry(5, "client.reported", { workspace: "ses_1", events }));
   expect(view.clients).toEqual([{ seq: 5, atMs: 5000, elapsedMs: 0, type: "paste", chars: 12, where: "editor", workspace: "ses_1" }]);
 });
+
+test("the history names what the system check has found missing", () => {
+  const view = emptyRoom();
+  const works = { name: "python", ok: true, message: "" };
+  foldRoom(view, entry(6, "lobby.checked", { ok: true, checks: [works] }));
+  foldRoom(view, entry(7, "lobby.checked", { ok: false, checks: [works, { name: "assistant", ok: false, message: "There is no key." }] }));
+  expect(view.history.map((each) => each.detail)).toEqual(["✓", "✗ assistant: There is no key."]);
+});

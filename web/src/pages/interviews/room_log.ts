@@ -1,4 +1,4 @@
-// The log of an interview's room, followed over one socket, and what pages show of it.
+// The log of an interview's room, followed over one socket, and its values for the pages.
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { useQueryClient } from "@tanstack/react-query";
 import type { AnyEntry } from "../../fold/view_types";
@@ -21,7 +21,7 @@ export type RoomView = {
 export const emptyRoom = (): RoomView => ({ seq: 0, notes: [], messages: [], ratings: new Map(), struggle: null, scores: [], hidden: [], counted: new Map(), clients: [], history: [], reasons: new Map(), pausedReason: "", head: "" });
 
 const CLIENT_EVENTS = new Set(["paste", "copy", "blur", "focus", "visibility", "offline", "online"]);
-const HISTORY = new Set(["candidate.joined", "lobby.checked", "consent.given", "interview.invited", "interview.begun", "question.opened", "language.switched", "interview.paused", "interview.resumed", "level.proposed", "level.declined", "level.changed", "help.offered", "help.accepted", "help.dismissed", "time.extended", "candidate.disconnected", "candidate.reconnected", "hidden_tests.run", "interview.ended", "interview.sealed"]);
+const HISTORY = new Set(["candidate.joined", "lobby.checked", "consent.given", "interview.invited", "interview.begun", "question.opened", "language.switched", "interview.paused", "interview.resumed", "level.proposed", "level.declined", "level.changed", "help.offered", "help.accepted", "help.dismissed", "time.extended", "candidate.disconnected", "candidate.reconnected", "hidden_tests.run", "code.measured", "interview.ended", "interview.sealed"]);
 
 type Fields = Record<string, unknown>;
 const textOf = (fields: Fields, name: string) => (typeof fields[name] === "string" ? fields[name] : "");
@@ -90,8 +90,8 @@ function clientEvents(event: Fields, moment: Moment, workspace: string): ClientE
   });
 }
 
-/** What an event of the room says besides its kind. */
-function detailOf(event: { type: string } & Fields): string {
+/** The details of an event of the room, besides its kind. */
+export function detailOf(event: { type: string } & Fields): string {
   switch (event.type) {
     case "question.opened": return [textOf(event, "title") || textOf(event, "question"), textOf(event, "language")].filter(Boolean).join(" · ");
     case "language.switched": return `${textOf(event, "before")} → ${textOf(event, "language")}`;
@@ -103,9 +103,18 @@ function detailOf(event: { type: string } & Fields): string {
     case "hidden_tests.run": return `${numberOf(event, "passed")} of ${numberOf(event, "total")}`;
     case "interview.ended": return [textOf(event, "cause"), textOf(event, "reason")].filter(Boolean).join(" · ");
     case "interview.invited": return textOf(event, "role");
-    case "lobby.checked": return event["ok"] === true ? "✓" : "✗";
+    case "note.written": return textOf(event, "text");
+    case "rating.given": return `${textOf(event, "criterion")} ${numberOf(event, "points") || "–"}`;
+    case "mark.overridden": return textOf(event, "mark");
+    case "lobby.checked": return `${event["ok"] === true ? "✓" : "✗"} ${failedChecks(event)}`.trim();
     default: return textOf(event, "reason");
   }
+}
+
+/** The failed parts of the system check in the lobby, with the reasons. */
+function failedChecks(event: Fields): string {
+  const checks = Array.isArray(event["checks"]) ? (event["checks"] as Fields[]) : [];
+  return checks.filter((each) => each["ok"] !== true).map((each) => `${textOf(each, "name")}: ${textOf(each, "message")}`).join(" ");
 }
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];

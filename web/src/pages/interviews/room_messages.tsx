@@ -2,7 +2,7 @@
 import { type SubmitEvent, useState, useSyncExternalStore } from "react";
 import { ProblemLine } from "../../shared/error_message";
 import { Button, Field } from "../../shared/form_controls";
-import { clock } from "../../number_and_time_format";
+import { clock } from "../../display_format";
 import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/interviews";
 import { type Interview, nameIn, useStep } from "./interview_api";
@@ -61,7 +61,7 @@ const onRead = (listener: () => void) => {
   return () => readers.delete(listener);
 };
 
-/** How many messages of others were not read, and how to mark all as read. */
+/** The number of unread messages of others, and a function that marks all as read. */
 export function useUnread(interview: Interview, room: RoomLog, me: Me) {
   const readSeq = useSyncExternalStore(onRead, () => storedRead(interview.id));
   const unread = room.view.messages.filter((each) => each.by !== me.id && each.seq > readSeq);

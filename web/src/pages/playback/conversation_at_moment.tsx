@@ -1,7 +1,7 @@
 // The conversation and the tests up to a moment, one compact row each. A row leads to its own moment.
 import { type ReactNode, useEffect, useRef } from "react";
 import type { Row, Tests, Tool, View } from "../../fold/view_types";
-import { clock, seconds } from "../../number_and_time_format";
+import { callSummary, clock, seconds } from "../../display_format";
 import { Badge } from "../../shared/form_controls";
 import { Icon, type IconName } from "../../shared/icons";
 import { Markdown } from "../../shared/markdown";
@@ -78,12 +78,12 @@ function ToolLine({ row, go }: { row: Tool; go: () => void }) {
       <Line icon={ICONS[row.tool] ?? "spark"} go={go} what={targetOf(row)} running={row.status === "running"}
         result={asks ? strings.state.waiting : row.tests ? summary(row.tests) : row.status === "ok" || row.status === "failed" ? [result, seconds(row.durationS)].filter(Boolean).join(" · ") : ""}
         bad={row.status === "failed"} warn={asks} />
-      {asks && <p className="mx-3 mb-1 rounded-row bg-warn-tint px-2 py-1 text-warn"><SafeText text={text.waits(row.question?.text ?? row.approval?.summary ?? "")} /></p>}
+      {asks && <p className="mx-3 mb-1 rounded-row bg-warn-tint px-2 py-1 text-warn"><SafeText text={text.waits(row.question?.text ?? (row.approval ? callSummary(row.tool, row.approval.summary) : ""))} /></p>}
     </>
   );
 }
 
-/** What a call is about: the first of its arguments that says it. */
+/** The subject of a call: the first of its arguments that names one. */
 function targetOf(row: Tool): string {
   try {
     const args = JSON.parse(row.arguments || "{}") as Record<string, unknown>;

@@ -10,7 +10,7 @@ import { text } from "../../strings/playback";
 import { editorHighlight, editorTheme } from "../session/panels/editor_theme";
 import { languageOf } from "../session/panels/editor_languages";
 import { contentAt, useAuthors, useContent } from "./past_file_contents";
-import type { FileVersion, Recording } from "./event_source";
+import type { FileVersion, Recording } from "./playback_events";
 import { authorName } from "./timeline_event";
 
 type Props = { session: string; recording: Recording; seq: number; nameOf: (by: string) => string; colourOf: (by: string) => string };

@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/playback";
 import { authorName } from "./timeline_event";
-import { type Player, clockOf } from "./player";
+import { type Player, clockOf } from "./playback_position";
 
 const MAX_SHOWN = 1000;
 type Props = { player: Player; seq: number; version: number; nameOf: (by: string) => string; colourOf: (by: string) => string; go: (seq: number) => void };

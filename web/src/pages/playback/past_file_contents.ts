@@ -1,16 +1,16 @@
-// Files as they were: contents by event, kept for as long as the page is open, and who wrote which line.
+// Past contents of files by event, cached while the page is open, and the author of each line.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { send } from "../../api/http_client";
 import { linesOf, stepsOf } from "../../shared/line_diff";
-import type { FileVersion } from "./event_source";
+import type { FileVersion } from "./playback_events";
 
 const MAX_VERSIONS = 40; // of one file, whose authors are worked out; older lines have none
 const MAX_CHARS = 400_000;
 
 export type At = { seq: number; version: "before" | "after" };
 
-/** Which content a file has at an event; null if it does not exist then. */
+/** The content of a file at an event; null if it does not exist then. */
 export function contentAt(versions: readonly FileVersion[], seq: number): At | null {
   const last = versions.findLast((each) => each.seq <= seq);
   if (last) return last.kind === "deleted" ? null : { seq: last.seq, version: "after" };

@@ -1,9 +1,9 @@
 // The bar below the timeline: play, steps, speed, a field for a time, and the search.
 import { type RefObject, useState } from "react";
-import { clock } from "../../number_and_time_format";
+import { clock } from "../../display_format";
 import { Button, Field, IconButton } from "../../shared/form_controls";
 import { text } from "../../strings/playback";
-import { type Player, SPEEDS, clockOf, parsePlace } from "./player";
+import { type Player, SPEEDS, clockOf, parsePlace } from "./playback_position";
 
 type Props = { player: Player; markers: readonly number[]; words: string; setWords: (words: string) => void; hits: readonly number[]; nextHit: (by: 1 | -1) => void; search: RefObject<HTMLInputElement | null> };
 

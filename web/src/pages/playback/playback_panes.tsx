@@ -1,4 +1,4 @@
-// The panes and the bar of a playback. What is shown depends on one number: the event that the player has reached.
+// The panes and the bar of a playback. Their content depends on one number: the event that the playback has reached.
 import { type ReactNode, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Link } from "wouter";
 import { copyText } from "../../clipboard";
@@ -6,11 +6,11 @@ import { Boundary } from "../../shared/error_boundary";
 import { Button } from "../../shared/form_controls";
 import { SafeText } from "../../shared/safe_text";
 import { isPressed } from "../../shared/shortcuts";
-import { StateMark } from "../../shared/state_mark";
+import { StateMark } from "../../shared/session_state_mark";
 import { text } from "../../strings/playback";
 import { isTyping } from "../home_keys";
-import { useIsWide } from "../session/window_width";
-import { Compare } from "./compare_moments";
+import { useIsWide } from "../session/window_width_classes";
+import { Compare } from "./moment_comparison";
 import { Controls } from "./playback_controls";
 import { Lanes, coloursOf } from "./timeline_lanes";
 import { MarkerList } from "./marker_list";
@@ -18,7 +18,7 @@ import { contains } from "./timeline_event";
 import { MomentEditor } from "./file_at_moment";
 import { ConversationAtMoment, MomentTests } from "./conversation_at_moment";
 import { MomentTerminal } from "./terminals_at_moment";
-import type { Player } from "./player";
+import type { Player } from "./playback_position";
 
 const MAX_HITS = 2000;
 const ADDRESS_MS = 300;
@@ -30,7 +30,7 @@ export function Playback({ player, session, title, nameOf, isFile = false }: Pro
   const { recording } = player;
   const version = useSyncExternalStore(recording.subscribe, () => recording.version);
   useSyncExternalStore(player.subscribe, () => player.version);
-  const [withSeq, setWith] = useState(() => Number(new URLSearchParams(location.search).get("with")) || 0);
+  const [withSeq, setWith] = useState(() => Math.min(Number(new URLSearchParams(location.search).get("with")) || 0, recording.entries.length));
   const [side, setSide] = useState<Side>("talk");
   const [narrow, setNarrow] = useState<Narrow>("talk");
   const [words, setWords] = useState("");
@@ -89,7 +89,7 @@ export function Playback({ player, session, title, nameOf, isFile = false }: Pro
     markers: <MarkerList player={player} seq={seq} version={version} nameOf={nameOf} colourOf={colourOf} go={go} />,
   };
   const tabs = (names: Narrow[], current: Narrow, choose: (name: Narrow) => void) => (
-    <div role="tablist" className="flex h-8 shrink-0 items-center gap-1 overflow-x-auto border-b px-1">
+    <div role="tablist" className="flex min-h-8 shrink-0 flex-wrap items-center gap-x-1 border-b px-1">
       {names.map((name) => <button key={name} type="button" role="tab" aria-selected={name === current} onClick={() => choose(name)} className={`h-6 rounded-row px-2 text-12 whitespace-nowrap pointer-coarse:h-11 ${name === current ? "bg-selected text-t1" : "text-t2 hover:bg-hover"}`}>{text[name]}{name === "tests" && view.tests && !view.tests.running ? ` ${view.tests.ok ? "✓" : "✗"}` : ""}</button>)}
     </div>
   );

@@ -1,4 +1,4 @@
-// What was printed, as chunks for a terminal: the commands of shells in one stream, each terminal in its own.
+// Printed output as chunks for a terminal: the commands of shells in one stream, each terminal in its own.
 import type { AnyEntry } from "../../fold/view_types";
 
 export const SHELLS = "shells";

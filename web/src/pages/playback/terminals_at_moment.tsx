@@ -1,12 +1,12 @@
-// What the terminals had printed by a moment. Text of programs changes no clipboard and opens no link by itself.
+// The output of the terminals up to a moment. Text of programs changes no clipboard and opens no link by itself.
 import "@xterm/xterm/css/xterm.css";
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import { useEffect, useRef, useState } from "react";
-import { openLink, terminalTheme } from "../../shared/terminal_theme";
+import { openLink, terminalTheme } from "../../shared/terminal_theme_and_links";
 import { text } from "../../strings/playback";
 import { type Output, SHELLS } from "./terminal_output_chunks";
-import type { Recording } from "./event_source";
+import type { Recording } from "./playback_events";
 
 const MAX_CHARS = 200_000; // written again after a jump
 

@@ -1,6 +1,9 @@
-// What an event is on the timeline: its lane, its author, and whether it is a marker that one can go to.
+// An event on the timeline: its lane, its author, and its marker, if it has one.
+import { callSummary } from "../../display_format";
 import type { AnyEntry } from "../../fold/view_types";
+import { text as interviews } from "../../strings/interviews";
 import { text } from "../../strings/playback";
+import { detailOf } from "../interviews/room_log";
 
 export type MarkKind = "prompt" | "message" | "approval" | "tests" | "edit" | "command" | "change" | "end" | "undo";
 export type Tone = "plain" | "ok" | "warn" | "bad" | "agent";
@@ -8,7 +11,7 @@ export type Mark = { seq: number; lane: "talk" | "edits" | "terminal" | "tests";
 
 const field = (event: AnyEntry["event"], name: string) => (typeof event[name] === "string" ? event[name] : "");
 
-/** Who caused an event; the same answer as the server gives. */
+/** The author of an event, by the rules of the server. */
 export function authorOf(event: AnyEntry["event"]): string {
   if (field(event, "by")) return field(event, "by");
   if (event.type === "session.opened") return field(event, "owner") || "hutch";
@@ -17,7 +20,7 @@ export function authorOf(event: AnyEntry["event"]): string {
   return field(event, "run_id") || field(event, "call_id") ? "agent" : "hutch";
 }
 
-/** The author of a mark or a change for people. Who changed a file may be unknown, if several were at work. */
+/** The displayed author of a mark or a change. It may be unknown, if several authors were at work. */
 export const authorName = (author: string, nameOf: (by: string) => string) => (author ? nameOf(author) : text.unknownAuthor);
 
 export function markOf({ seq, event }: AnyEntry): Mark | null {
@@ -33,7 +36,7 @@ export function markOf({ seq, event }: AnyEntry): Mark | null {
     case "tool.returned":
       return mark("talk", "", event["ok"] === false ? "bad" : "agent", "");
     case "approval.requested":
-      return mark("talk", "approval", "warn", text.mark.approval(field(event, "summary")));
+      return mark("talk", "approval", "warn", text.mark.approval(callSummary(field(event, "tool"), field(event, "summary"))));
     case "question.asked":
       return mark("talk", "approval", "warn", text.mark.question(field(event, "text")));
     case "change.proposed":
@@ -57,10 +60,14 @@ export function markOf({ seq, event }: AnyEntry): Mark | null {
       return mark("terminal", "", "plain", "");
     case "terminal.typed":
       return mark("terminal", "", "plain", "");
+    case "debug.started":
+      return mark("terminal", "command", "plain", field(event, "command"));
+    case "debug.stopped":
+      return mark("terminal", "command", "warn", field(event, "file") ? `${field(event, "file")}:${Number(event["line"] ?? 0)}` : field(event, "reason"));
     case "tests.run":
       return mark("tests", "tests", event["ok"] ? "ok" : "bad", text.mark.tests(Number(event["failed"] ?? 0), Number(event["passed"] ?? 0)));
     default:
-      return null;
+      return interviews.event[event.type] ? mark("talk", "message", "plain", [interviews.event[event.type], detailOf(event)].filter(Boolean).join(": ")) : null;
   }
 }
 

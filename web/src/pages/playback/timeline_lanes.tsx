@@ -1,9 +1,9 @@
-// The lanes of the timeline: what happened when, by kind and author. Dragged or clicked to seek; the keys are the page's.
+// The lanes of the timeline: events by kind and author. A drag or a click seeks; the page handles the keys.
 import { type PointerEvent, useEffect, useRef, useState } from "react";
-import { clock, seconds } from "../../number_and_time_format";
+import { clock, seconds } from "../../display_format";
 import { text } from "../../strings/playback";
 import { type Mark, authorName } from "./timeline_event";
-import { type Player, clockOf } from "./player";
+import { type Player, clockOf } from "./playback_position";
 
 const LANE_PX = 16;
 const LABEL_PX = 116;

@@ -1,7 +1,7 @@
 // One file of a change: its lines, the comments on them, and the mark that it was viewed.
 import { useState } from "react";
 import { type Change, type Schemas, post } from "../../api/http_client";
-import { ago } from "../../number_and_time_format";
+import { ago } from "../../display_format";
 import { Added, Badge, Button } from "../../shared/form_controls";
 import type { FileDiff } from "../../shared/patch_parser";
 import { Markdown } from "../../shared/markdown";
@@ -42,7 +42,7 @@ export function FileReview({ change, file, comments, viewed, split, toggle, rene
   return (
     <article id={file.path} tabIndex={-1} aria-label={file.path} data-file={file.path} className="mb-3 scroll-mt-3 overflow-hidden rounded-card border bg-panel">
       <header className="flex h-8 items-center gap-2 border-b bg-code px-3">
-        <code className="min-w-0 truncate"><SafeText text={file.path} /></code>
+        <code className="min-w-0 truncate"><SafeText oneLine text={file.path} /></code>
         {file.oldPath && file.oldPath !== file.path && <span className="meta min-w-0 truncate"><SafeText text={text.renamed(file.oldPath)} /></span>}
         <span className="grow" />
         {comments.some((each) => !each.resolved_ms) && <Badge tone="info">{text.waits(comments.filter((each) => !each.resolved_ms).length)}</Badge>}

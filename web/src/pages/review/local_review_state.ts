@@ -1,4 +1,4 @@
-// What a reviewer did and the server does not have yet: viewed marks, and comments that were not sent. They survive a reload.
+// Review state that only this browser has: viewed marks, and comments that were not sent. It survives a reload.
 import { useState } from "react";
 import type { FileDiff } from "../../shared/patch_parser";
 import { type Place, idOf } from "./review_lines";
@@ -11,14 +11,14 @@ function read<T>(key: string, otherwise: T): T {
   }
 }
 
-/** A short mark of what a file shows. */
+/** A short hash of the shown content of a file. */
 export function stampOf(file: FileDiff): string {
   let hash = 2166136261;
   for (const hunk of file.hunks) for (const line of hunk.lines) for (const char of line.sign + line.text) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 16777619);
   return (hash >>> 0).toString(36);
 }
 
-/** Paths that were viewed, each with what it showed then: a file that changes again is not viewed. */
+/** Viewed paths, each with the hash of its content then: a file that changes again is not viewed. */
 export function useViewed(change: string, stamps: ReadonlyMap<string, string>): [ReadonlySet<string>, (path: string) => void] {
   const key = `hutch.viewed.${change}`;
   const [marks, setMarks] = useState<Record<string, string>>(() => read(key, {}));

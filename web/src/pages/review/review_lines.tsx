@@ -22,7 +22,7 @@ export function ReviewLines({ file, split, onLine, below }: Props) {
   let left = shown;
   return (
     <>
-      <div className="overflow-x-auto font-mono text-12 leading-6" tabIndex={0} role="group" aria-label={strings.diff.of(file.path)}>
+      <div className="@container overflow-x-auto font-mono text-12 leading-6" tabIndex={0} role="group" aria-label={strings.diff.of(file.path)}>
         <table className={`w-full border-collapse ${split ? "table-fixed" : "min-w-max"}`}>
           {split && <colgroup><col className="w-11" /><col /><col className="w-11" /><col /></colgroup>}
           <tbody>
@@ -69,6 +69,9 @@ function pairs(hunk: Hunk): (Pair & { isFirst: boolean })[] {
 const TINTS = { "+": "bg-add", "-": "bg-del", " ": "" };
 const WORDS = { "+": "bg-add-word", "-": "bg-del-word", " ": "" };
 
+// Further rows of a wrapped line begin where its text does.
+const WRAPPED = "pr-2 pl-4 -indent-4 align-top whitespace-pre-wrap [overflow-wrap:anywhere] text-t1";
+
 function Number({ place, isFirst, onLine }: { place: Place; isFirst: boolean; onLine: (place: Place) => void }) {
   return <button type="button" data-line={idOf(place)} {...(isFirst ? { "data-change": "" } : {})} className="inset-focus w-full pr-2 text-right text-t2 hover:underline" aria-label={text.commentOn(place.line)} onClick={() => onLine(place)}>{place.line}</button>;
 }
@@ -77,7 +80,7 @@ function Content({ line }: { line: DiffLine }) {
   return (
     <>
       {line.sign !== " " && <span className="sr-only">{line.sign === "+" ? strings.diff.added : strings.diff.deleted}</span>}
-      <span aria-hidden="true" className="inline-block w-4 text-center text-t2 select-none">{line.sign === "-" ? "−" : line.sign === "+" ? "+" : ""}</span>
+      <span aria-hidden="true" className="inline-block w-4 indent-0 text-center text-t2 select-none">{line.sign === "-" ? "−" : line.sign === "+" ? "+" : ""}</span>
       {line.to > line.from ? <><SafeText text={line.text.slice(0, line.from)} /><mark className={`text-t1 ${WORDS[line.sign]}`}><SafeText text={line.text.slice(line.from, line.to)} /></mark><SafeText text={line.text.slice(line.to)} /></> : <SafeText text={line.text} />}
     </>
   );
@@ -92,7 +95,7 @@ function UnifiedRow({ line, isFirst, onLine, below }: { line: DiffLine; isFirst:
         <td className="w-11 select-none"><Number place={place} isFirst={isFirst} onLine={onLine} /></td>
         <td className="pr-3 whitespace-pre text-t1"><Content line={line} /></td>
       </tr>
-      {more && <tr><td colSpan={2} className="p-0 font-sans">{more}</td></tr>}
+      {more && <tr><td colSpan={2} className="p-0 font-sans"><div className="sticky left-0 w-[100cqw]">{more}</div></td></tr>}
     </>
   );
 }
@@ -103,14 +106,14 @@ function SplitRow({ pair, onLine, below }: { pair: Pair & { isFirst: boolean }; 
   const half = (line: DiffLine | null, isFirst: boolean, number: number) => (
     <>
       <td className={`select-none align-top ${line ? TINTS[line.sign] : "bg-code"}`}>{line && (number && !same ? <Number place={placeOf(line)} isFirst={isFirst} onLine={onLine} /> : <span className="block pr-2 text-right text-t2">{number}</span>)}</td>
-      <td className={`pr-2 align-top break-all whitespace-pre-wrap text-t1 ${line ? TINTS[line.sign] : "bg-code"}`}>{line && <Content line={line} />}</td>
+      <td className={`${WRAPPED} ${line ? TINTS[line.sign] : "bg-code"}`}>{line && <Content line={line} />}</td>
     </>
   );
   return (
     <>
       <tr>
         {half(pair.old, pair.isFirst && pair.old !== null, pair.old?.old ?? 0)}
-        {same && pair.new ? <><td className="select-none align-top"><Number place={placeOf(pair.new)} isFirst={false} onLine={onLine} /></td><td className="pr-2 align-top break-all whitespace-pre-wrap text-t1"><Content line={pair.new} /></td></> : half(pair.new, pair.isFirst && pair.old === null, pair.new?.new ?? 0)}
+        {same && pair.new ? <><td className="select-none align-top"><Number place={placeOf(pair.new)} isFirst={false} onLine={onLine} /></td><td className={WRAPPED}><Content line={pair.new} /></td></> : half(pair.new, pair.isFirst && pair.old === null, pair.new?.new ?? 0)}
       </tr>
       {more.map((each, index) => <tr key={index}><td colSpan={4} className="p-0 font-sans">{each}</td></tr>)}
     </>

@@ -13,17 +13,18 @@ import { ProblemLine } from "../../shared/error_message";
 import { usePageCommands } from "../../shared/page_commands";
 import { SafeText, showHidden } from "../../shared/safe_text";
 import { keysOf } from "../../shared/shortcuts";
+import { setPageTitle } from "../../shared/page_title";
 import { strings } from "../../strings";
 import { text } from "../../strings/review";
 import { NotFound } from "../not_found";
 import { makeNameOf } from "../session/session_context";
+import { useIsPhone, useIsWide } from "../session/window_width_classes";
 import { FileReview } from "./file_review";
 import { stampOf, useViewed } from "./local_review_state";
 import { useReviewKeys } from "./review_keys";
 
 type Verdict = "approve" | "request-changes" | "merge" | "close";
 const LAYOUT = "hutch.review.layout";
-const SPLIT_PX = 1000;
 
 export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) {
   const queries = useQueryClient();
@@ -42,15 +43,18 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
   const [verdict, setVerdict] = useState<Verdict | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [announcement, setAnnouncement] = useState("");
-  const [split, setSplit] = useState(() => (localStorage.getItem(LAYOUT) ?? (window.innerWidth >= SPLIT_PX ? "split" : "unified")) === "split");
+  const [layout, setLayout] = useState(() => localStorage.getItem(LAYOUT));
+  const [isWide, isPhone] = [useIsWide(), useIsPhone()];
+  const split = !isPhone && (layout ? layout === "split" : isWide);
   const turn = () => {
-    localStorage.setItem(LAYOUT, split ? "unified" : "split");
-    setSplit(!split);
+    const next = split ? "unified" : "split";
+    localStorage.setItem(LAYOUT, next);
+    setLayout(next);
   };
   const renew = () => void queries.invalidateQueries({ predicate: (query) => String(query.queryKey[0]).startsWith("change") });
   useReviewKeys((path) => setViewed(path), turn);
   useEffect(() => {
-    if (change.data) document.title = `${change.data.state} · ${showHidden(change.data.title)} · ${strings.hutch}`;
+    if (change.data) setPageTitle(`${change.data.state} · ${change.data.title}`);
   }, [change.data]);
   useEffect(() => { // #src/a.py:R12
     const found = /^#(.+?)(?::([LR]\d+))?$/.exec(decodeURIComponent(location.hash));
@@ -83,12 +87,17 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
   return (
     <main className="flex h-full flex-col max-md:overflow-auto">
       <header className="shrink-0 border-b md:max-h-[45%] md:overflow-auto bg-panel px-4 py-3">
-        <div className="flex flex-wrap items-center gap-2">
-          <h1 className="min-w-0 text-16 font-semibold"><SafeText text={title} /></h1>
-          <Badge tone={state === "merged" ? "agent" : state === "open" ? "ok" : "none"}>{state}</Badge>
-          <TestsOf change={change.data} />
+        <div className="flex items-start gap-x-4 gap-y-2 max-xl:flex-col">
+          <div className="min-w-0 grow">
+            <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+              <h1 className="min-w-0 text-16 font-semibold"><SafeText text={title} /></h1>
+              <Badge tone={state === "merged" ? "agent" : state === "open" ? "ok" : "none"}>{state}</Badge>
+              <TestsOf change={change.data} />
+            </div>
+            <p className="meta mt-1"><code><SafeText text={text.into(base, branch)} /></code> · <Link href={`/s/${session_id}`} className="text-link underline">{text.session}</Link> · <Link href={`/s/${session_id}/play`} className="text-link underline">{text.play}</Link>{/^https?:/.test(url) && <> · <a href={url} target="_blank" rel="noopener noreferrer" className="text-link underline">{text.forge}</a></>}</p>
+          </div>
           {state === "open" && (
-            <div className="ml-auto flex flex-wrap items-center justify-end gap-2 max-md:ml-0 max-md:w-full max-md:flex-row-reverse">
+            <div className="flex shrink-0 flex-wrap items-center justify-end gap-2 max-xl:justify-start">
               <Button kind="quiet" onClick={() => setVerdict("close")}>{text.close}</Button>
               {open.length > 0 && <Button icon="send" onClick={() => void toAgent()}>{text.toAgent(open.length)}</Button>}
               <Button kind="quiet" icon="spark" onClick={() => void byAgent()}>{text.byAgent}</Button>
@@ -104,7 +113,6 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
             <Button kind="quiet" small onClick={() => setVerdict("merge")}>{text.mergeAnyway}</Button>
           </p>
         )}
-        <p className="meta mt-1"><code><SafeText text={text.into(base, branch)} /></code> · <Link href={`/s/${session_id}`} className="text-link underline">{text.session}</Link> · <Link href={`/s/${session_id}/play`} className="text-link underline">{text.play}</Link>{/^https?:/.test(url) && <> · <a href={url} target="_blank" rel="noopener noreferrer" className="text-link underline">{text.forge}</a></>}</p>
         {body && <div className="mt-2 max-w-[90ch]"><Markdown text={body} /></div>}
         {(reviews.data ?? []).map((each) => <div key={each.id} className="mt-2 text-t2"><p><b className="text-t1"><SafeText text={nameOf(each.author)} /></b> {text.verdict[each.verdict] ?? each.verdict}{each.title && <>: <SafeText text={each.title} /></>}</p>{each.body && <Markdown text={each.body} />}</div>)}
         {announcement && <p role="status" className="mt-2 text-ok">{announcement}</p>}
@@ -118,7 +126,7 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
         </nav>
         <div className="min-w-0 grow p-3 md:overflow-auto" data-files>
           <div className="mb-2 flex items-center gap-1" role="group" aria-label={text.layout}>
-            {([false, true] as const).map((each) => <Button key={String(each)} small kind={split === each ? "plain" : "quiet"} aria-pressed={split === each} onClick={() => split !== each && turn()}>{each ? text.split : text.unified}</Button>)}
+            {!isPhone && ([false, true] as const).map((each) => <Button key={String(each)} small kind={split === each ? "plain" : "quiet"} aria-pressed={split === each} onClick={() => split !== each && turn()}>{each ? text.split : text.unified}</Button>)}
             <span className="meta md:hidden">{text.viewedCount(viewed.size, files.length)}</span>
           </div>
           {diff.isError && <ProblemLine error={diff.error} retry={() => void diff.refetch()} />}
@@ -130,7 +138,7 @@ export function ReviewPage({ id, user }: { id: string; user: Schemas["User"] }) 
   );
 }
 
-/** The first and the last test run of the change's run: what it found, and what it left. */
+/** The first and the last test run of the change's run: the results before and after it. */
 function TestsOf({ change }: { change: Change }) {
   const runs = useQuery({ queryKey: ["change-tests", change.session_id], queryFn: async () => (await get<Schemas["TestRunPage"]>(`/sessions/${change.session_id}/tests?limit=100`)).items, retry: false });
   const done = (runs.data ?? []).filter((each) => each.run_id === change.run_id && each.total > 0);
@@ -153,7 +161,7 @@ function Tree({ files, viewed }: { files: FileDiff[]; viewed: ReadonlySet<string
   }
   return [...directories].map(([directory, list]) => (
     <div key={directory}>
-      {directory && <p className="meta mt-1 truncate px-2" title={directory}><SafeText text={`${directory}/`} /></p>}
+      {directory && <p className="meta mt-1 truncate px-2" title={showHidden(directory)}><SafeText oneLine text={`${directory}/`} /></p>}
       {list.map((file) => (
         <a key={file.path} href={`#${encodeURIComponent(file.path)}`} onClick={(event) => {
           event.preventDefault();
@@ -161,7 +169,7 @@ function Tree({ files, viewed }: { files: FileDiff[]; viewed: ReadonlySet<string
           document.getElementById(file.path)?.focus({ preventScroll: true });
         }} className="fade flex h-6 items-center gap-2 rounded-row px-2 hover:bg-hover pointer-coarse:h-11">
           <Icon name={viewed.has(file.path) ? "check" : "file"} size={12} className={viewed.has(file.path) ? "text-ok" : "text-t3"} />
-          <span className={`min-w-0 grow truncate ${viewed.has(file.path) ? "text-t3" : ""}`} title={file.path}><SafeText text={file.path.split("/").pop() ?? file.path} /></span>
+          <span className={`min-w-0 grow truncate ${viewed.has(file.path) ? "text-t3" : ""}`} title={showHidden(file.path)}><SafeText oneLine text={file.path.split("/").pop() ?? file.path} /></span>
           <Added added={file.added} deleted={file.deleted} />
         </a>
       ))}

@@ -1,15 +1,15 @@
-// What waits for a person, docked above the composer, the oldest first. It never takes the focus by itself.
+// Open approvals and questions, docked above the composer, the oldest first. The dock never takes the focus by itself.
 //
 // Ctrl+. goes into the dock, and again to the next one; Esc goes back. After an answer the focus goes back to where it was
-// before Ctrl+. was pressed. Who came by a click stays in the dock, so that the keys of the next card work at once.
+// before Ctrl+. was pressed. A user who came by a click stays in the dock, so that the keys of the next card work at once.
 import { type KeyboardEvent, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { Input } from "../../api/http_client";
 import type { Tool } from "../../fold/view_types";
-import { callSummary } from "../../number_and_time_format";
+import { callSummary } from "../../display_format";
 import { Icon } from "../../shared/icons";
 import { usePageCommands } from "../../shared/page_commands";
 import { strings } from "../../strings";
-import { ApprovalBody, QuestionBody } from "./approval_card";
+import { ApprovalBody, QuestionBody } from "./approval_and_question_card";
 import { useSessionContext, useView } from "./session_context";
 
 const AFTER_DIALOG_MS = 50; // a dialog gives the focus back when it closes

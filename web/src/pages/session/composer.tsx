@@ -1,11 +1,13 @@
-// The message field. It is never disabled, and what is in it is kept.
+// The message field. It is never disabled, and its text is stored.
 import { type ClipboardEvent, type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
+import { Link } from "wouter";
 import { type Schemas, get } from "../../api/http_client";
 import type { SessionStream } from "../../api/session_stream";
 import type { FileMark } from "../../fold/view_types";
 import { IconButton } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { ProblemLine } from "../../shared/error_message";
+import { pathPattern } from "../../shared/path_pattern";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";
@@ -20,7 +22,7 @@ export type SessionCommand = { name: string; title: string; run: () => void };
 type Suggestion = { label: string; detail: string; pick: () => void };
 
 export function Composer({ commands }: { commands: SessionCommand[] }) {
-  const { id, stream, canWrite } = useSessionContext();
+  const { id, stream, canWrite, readOnlyReason } = useSessionContext();
   const view = useView();
   const area = useRef<HTMLTextAreaElement>(null);
   const [error, setError] = useState<unknown>(null);
@@ -45,9 +47,7 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
       setPasted([]);
       await stream.give(isWorking && !next ? { type: "message", text } : { type: "prompt", text });
     } catch (failed) {
-      field.value = [typed, field.value].filter(Boolean).join("\n"); // a refusal keeps the text
-      grow(field);
-      keepDraft(id, field.value);
+      putBack(id, field, typed); // a refusal keeps the text
       setPasted(pasted);
       setError(failed);
     }
@@ -91,30 +91,55 @@ export function Composer({ commands }: { commands: SessionCommand[] }) {
     setPasted([...pasted, text]);
   }
 
-  if (!canWrite) return <p className="border-t px-3 py-2 text-t2">{strings.session.watching}</p>;
-  if (view.state === "ended") return <p className="border-t px-3 py-2 text-t2">{strings.session.endedNote}</p>;
   const takeBack = (text: string) => {
-    const field = area.current;
-    if (!field) return;
-    field.value = field.value ? `${text}\n${field.value}` : text;
-    grow(field);
-    keepDraft(id, field.value);
-    field.focus();
+    if (!area.current) return;
+    putBack(id, area.current, text);
+    area.current.focus();
   };
+  const refused = stream.refusedText;
+  useEffect(() => {
+    if (!refused || !area.current) return;
+    stream.refusedText = "";
+    putBack(id, area.current, refused); // the focus stays where it is
+  }, [id, stream, refused]);
+
+  if (!canWrite) return <p className="border-t px-3 py-2 text-t2">{readOnlyReason ?? strings.session.watching}</p>;
+  if (view.state === "ended") return <EndedNote />;
   const waiting = stream.connection.waiting;
+  const unsent = waiting > 0 ? stream.unsent.flatMap((each) => ("text" in each ? [each.text] : [])) : [];
   return (
     <div className="relative shrink-0 border-t bg-panel p-3 pt-2">
       {suggestions.length > 0 && <Suggestions suggestions={suggestions} at={at} onPick={(index) => { suggestions[index]?.pick(); close(); }} />}
       {(error ?? stream.refusal) !== null && <div className="mb-2"><ProblemLine error={error ?? stream.refusal} /></div>}
       <Tray edit={takeBack} />
       {waiting > 0 && <p className="meta mb-1" role="status">{strings.composer.waiting(waiting)}</p>}
+      {unsent.length > 0 && <ul className="mb-2 max-h-28 overflow-auto rounded-row border">{unsent.map((text, index) => <li key={index} className="truncate px-2 py-1 text-12"><SafeText text={text} /></li>)}</ul>}
       <PastedTexts texts={pasted} remove={(index) => setPasted(pasted.filter((_, each) => each !== index))} />
       <div className="flex items-end gap-1 rounded-card border border-edge bg-panel p-1 focus-within:outline-2 focus-within:outline-offset-1 focus-within:outline-[var(--focus)]">
-        <textarea ref={area} rows={1} data-composer aria-label={strings.composer.label} placeholder={strings.composer.hint} onKeyDown={onKey} onPaste={onPaste} onInput={(event) => { grow(event.currentTarget); update(); }} onClick={update} className="max-h-[232px] min-w-0 grow resize-none bg-transparent px-2 py-1 text-14 outline-none" aria-autocomplete="list" {...(suggestions.length > 0 ? { "aria-controls": "composer-list", "aria-activedescendant": `suggestion-${at}` } : {})} />
+        <textarea ref={area} rows={1} data-composer aria-label={strings.composer.label} placeholder={strings.composer.hint} onKeyDown={onKey} onPaste={onPaste} onInput={(event) => { grow(event.currentTarget); update(); }} onClick={update} className="max-h-[232px] min-w-0 grow resize-none bg-transparent px-2 py-1 text-14 outline-none pointer-coarse:py-[11px]" aria-autocomplete="list" {...(suggestions.length > 0 ? { "aria-controls": "composer-list", "aria-activedescendant": `suggestion-${at}` } : {})} />
         <IconButton icon="send" label={strings.composer.send} onClick={() => void sendText(false)} className="mb-0.5" />
       </div>
-      <p className="meta mt-1 truncate">{stopHint ? <span className="text-warn">{strings.composer.stopHint}</span> : <><span className="pointer-coarse:hidden">{isWorking ? strings.composer.sendMessage : view.state === "parked" ? strings.session.wake : strings.composer.sendPrompt}</span><span className="hidden pointer-coarse:inline">{isWorking ? strings.composer.touchMessage : view.state === "parked" ? strings.session.wake : strings.composer.touchPrompt}</span></>}</p>
+      <p className="meta mt-1">{stopHint ? <span className="text-warn">{strings.composer.stopHint}</span> : <><span className="pointer-coarse:hidden">{isWorking ? strings.composer.sendMessage : view.state === "parked" ? strings.session.wake : strings.composer.sendPrompt}</span><span className="hidden pointer-coarse:inline">{isWorking ? strings.composer.touchMessage : view.state === "parked" ? strings.session.wake : strings.composer.touchPrompt}</span></>}</p>
     </div>
+  );
+}
+
+/** Put a text that was sent before above what was typed since. */
+function putBack(id: string, field: HTMLTextAreaElement, text: string): void {
+  field.value = [text, field.value].filter(Boolean).join("\n");
+  grow(field);
+  keepDraft(id, field.value);
+}
+
+/** The actions on a session that has ended. */
+function EndedNote() {
+  const { id } = useSessionContext();
+  return (
+    <p className="flex flex-wrap gap-x-3 gap-y-1 border-t px-3 py-2 text-t2">
+      {strings.session.endedNote}
+      <Link href={`/s/${id}/play`} className="text-link underline">{strings.palette.play}</Link>
+      <a href={`/api/v1/sessions/${id}/record`} download className="text-link underline">{strings.session.export}</a>
+    </p>
   );
 }
 
@@ -188,8 +213,7 @@ function useSuggestions(stream: SessionStream, area: RefObject<HTMLTextAreaEleme
       return;
     }
     const request = (requestNumber.current += 1);
-    const pattern = word ? `**/*${[...word].map((char) => (/[[\]*?{}\\!]/.test(char) ? `[${char}]` : char)).join("")}*` : "**/*";
-    get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=200&pattern=${encodeURIComponent(pattern)}`).then(
+    get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=200&pattern=${encodeURIComponent(pathPattern(word))}`).then(
       (result) => request === requestNumber.current && setSuggestions(nearest(result.paths, word, stream.view.files).map((path) => ({ label: path, detail: "", pick: () => replace(`@${path} `) }))),
       () => request === requestNumber.current && setSuggestions([]), // no list is no error: the text can be typed
     );

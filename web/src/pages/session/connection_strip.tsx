@@ -1,6 +1,6 @@
-// The truth about the connection: nothing while it is well, and never "stopped" because a socket closed.
+// The state of the connection. It shows nothing while the connection works.
 import { useSyncExternalStore } from "react";
-import { ago } from "../../number_and_time_format";
+import { ago } from "../../display_format";
 import { Button } from "../../shared/form_controls";
 import { useSeconds } from "../../shared/current_time";
 import { strings } from "../../strings";

@@ -3,6 +3,7 @@ import { type Virtualizer, defaultRangeExtractor, useVirtualizer } from "@tansta
 import { type RefObject, memo, useEffect, useRef, useState } from "react";
 import type { SessionStream } from "../../api/session_stream";
 import { Button } from "../../shared/form_controls";
+import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";
 import { type Item, type Items, NO_ITEMS, itemsOf } from "./conversation_items";
@@ -13,13 +14,14 @@ import { GroupRow } from "./tool_row";
 
 const ESTIMATES: Record<string, number> = { group: 29, tool: 29, prompt: 76, message: 60, reply: 84, note: 29, command: 29, tests: 29 };
 const NEAR_END_PX = 64;
+const PINNED_PX = 28; // the line of the prompt whose own row is scrolled away
 const NEAR_START_ROWS = 60;
 const DROP_MS = 10_000;
 const MAX_RETURN_EVENTS = 20_000; // a reader who was further up begins at the end
 
 export function Conversation() {
   const { id, stream } = useSessionContext();
-  useView();
+  const view = useView();
   const scroller = useRef<HTMLDivElement>(null);
   const [stored] = useState<{ made: Items }>(() => ({ made: NO_ITEMS }));
   const { items } = (stored.made = itemsOf(stream.rows, stored.made)); // so that items keep their identity
@@ -42,10 +44,13 @@ export function Conversation() {
     anchorTo: "end",
     followOnAppend: true,
     scrollEndThreshold: NEAR_END_PX,
+    scrollPaddingStart: PINNED_PX,
     paddingEnd: 12,
     initialOffset: () => Number.MAX_SAFE_INTEGER,
   });
   const atEnd = virtual.isAtEnd(NEAR_END_PX);
+  const [seenSeq, setSeenSeq] = useState(view.seq);
+  if (atEnd && seenSeq !== view.seq) setSeenSeq(view.seq);
   const isEmpty = items.length === 0;
   const wasAtEnd = useRef(true);
   useEffect(() => {
@@ -77,6 +82,7 @@ export function Conversation() {
   return (
     <div className="relative flex h-full flex-col">
       <ConversationSearch items={items} show={show} onClose={() => setFound("")} />
+      <div className="relative z-10 h-0"><PinnedPrompt items={items} virtual={virtual} /></div>
       <div ref={scroller} role="log" aria-live="off" aria-label={strings.session.talk} tabIndex={0} className="inset-focus min-h-0 grow overflow-x-hidden overflow-y-auto" style={{ overflowAnchor: "none" }}>
         <div className="relative" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((each) => {
@@ -90,9 +96,9 @@ export function Conversation() {
         </div>
       </div>
       <p className="sr-only" aria-live="polite">{speech}</p>
-      {stream.older.isLoading && <p role="status" className="meta pointer-events-none absolute inset-x-0 top-0 bg-panel/90 px-3 py-1 text-center">{strings.session.readingOlder}</p>}
+      {stream.older.isLoading && <p role="status" className="meta pointer-events-none absolute inset-x-0 top-0 z-20 bg-panel/90 px-3 py-1 text-center">{strings.session.readingOlder}</p>}
       {!atEnd && (
-        <Button className="absolute bottom-2 left-1/2 -translate-x-1/2 shadow-menu" icon="down" onClick={() => virtual.scrollToEnd()}>{strings.session.newBelow}</Button>
+        <Button className="absolute bottom-2 left-1/2 -translate-x-1/2 shadow-menu" icon="down" onClick={() => virtual.scrollToEnd()}>{view.seq > seenSeq || (view.run !== "" && view.pending.length === 0) ? strings.session.newBelow : strings.session.toEnd}</Button>
       )}
     </div>
   );
@@ -101,6 +107,26 @@ export function Conversation() {
 const ItemView = memo(function ItemView({ item }: { item: Item }) {
   return item.kind === "row" ? <RowView row={item.row} /> : item.kind === "group" ? <GroupRow id={item.id} rows={item.rows} /> : <StepsRow id={item.id} rows={item.rows} />;
 });
+
+/** The prompt of the run that the reader is in, while its row is scrolled away. */
+function PinnedPrompt({ items, virtual }: { items: readonly Item[]; virtual: Virtualizer<HTMLDivElement, Element> }) {
+  const { nameOf } = useSessionContext();
+  const end = virtual.getTotalSize() - (virtual.scrollRect?.height ?? 0); // until somebody scrolls, the offset may be beyond it
+  const offset = Math.min(virtual.scrollOffset ?? 0, end);
+  const first = offset > 0 ? virtual.getVirtualItemForOffset(offset)?.index ?? 0 : 0;
+  let at = first;
+  while (at >= 0 && promptOf(items[at]) === null) at -= 1;
+  const prompt = at < first ? promptOf(items[at]) : null;
+  if (!prompt) return null;
+  return (
+    <button type="button" data-pinned title={strings.session.toPrompt} onClick={() => virtual.scrollToIndex(at, { align: "start" })} className="inset-focus absolute inset-x-0 top-0 flex h-7 items-center gap-2 border-b bg-code px-3 text-left text-12">
+      <span className="shrink-0 font-semibold"><SafeText text={nameOf(prompt.by)} /></span>
+      <span className="min-w-0 truncate text-t2"><SafeText text={prompt.text.slice(0, 200)} /></span>
+    </button>
+  );
+}
+
+const promptOf = (item: Item | undefined) => (item?.kind === "row" && item.row.kind === "prompt" ? item.row : null);
 
 /** Read older rows before the reader is at the first one, and drop them when the reader is back at the end. */
 function useOlderRows(stream: SessionStream, virtual: Virtualizer<HTMLDivElement, Element>, atEnd: boolean): void {
@@ -120,7 +146,7 @@ function useOlderRows(stream: SessionStream, virtual: Virtualizer<HTMLDivElement
 
 type Place = { item: string; below: number; seq: number };
 
-/** A reader who comes back, or reloads, finds the same row at the same height. */
+/** After a reload or a return to the page, the same row is at the same height. */
 function useStoredScrollPlace(session: string, scroller: RefObject<HTMLDivElement | null>, items: readonly Item[], virtual: Virtualizer<HTMLDivElement, Element>, stream: SessionStream): void {
   const { isLoaded } = stream;
   const key = `hutch.conversation.${session}`;

@@ -11,7 +11,7 @@ const groups = (row: Row): row is Tool => row.kind === "tool" && READS.has(row.t
 
 const isStep = (row: Row): row is Note => row.kind === "note" && row.what === "step" && row.tone === "info" && row.detail === "";
 
-/** What a row forms a line with; empty if it stands alone. */
+/** The group with which a row forms one line; empty if it has none. */
 const groupOf = (row: Row): Group["kind"] | "" => (groups(row) ? "group" : isStep(row) ? "steps" : "");
 
 /** The items of rows, and the rows that they were made of. */

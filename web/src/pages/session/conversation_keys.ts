@@ -39,7 +39,7 @@ export function placeOf(item: Item | undefined): { path: string; line: number } 
 
 const STEPS: [ShortcutId, Parameters<typeof rowAfter>[2]][] = [["nextTalkRow", "next"], ["previousTalkRow", "previous"], ["nextTurn", "nextTurn"], ["previousTurn", "previousTurn"]];
 
-/** Returns the index of the row that keys have gone to, which stays drawn, and what a screen reader is to say. */
+/** Returns the index of the row that keys moved to, which stays rendered, and the text for screen readers. */
 export function useConversationKeys({ items, virtual, scroller }: Target): { focused: number; speech: string } {
   const { openFile } = useSessionContext();
   const [focused, setFocused] = useState(-1);

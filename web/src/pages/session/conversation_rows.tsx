@@ -6,16 +6,17 @@ import { type Session, post } from "../../api/http_client";
 import { useChangesOf } from "../../api/queries";
 import { copyText } from "../../clipboard";
 import type { Message, Note, Prompt, Reply, Row, UserCommand, UserTests } from "../../fold/view_types";
-import { clock, dollars, repositoryName, seconds, tokens } from "../../number_and_time_format";
+import { clock, commandEnd, dollars, repositoryName, seconds, tokens } from "../../display_format";
 import { Badge, Button, IconButton } from "../../shared/form_controls";
 import { Icon, type IconName } from "../../shared/icons";
 import { Markdown } from "../../shared/markdown";
 import { ModelSettingsLink, needsModelKey } from "../../shared/error_message";
-import { SafeText } from "../../shared/safe_text";
+import { SafeText, showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
+import { notes as helperNotes } from "../../strings/helper_agents_and_tries";
 import { ChangeState } from "../change_row";
 import { useSessionContext, useView } from "./session_context";
-import { useOpen } from "./open_rows";
+import { useOpen } from "./expanded_rows";
 import { CommandOutput, TestsDetail, ToolRow, testsSummary } from "./tool_row";
 import { UndoDialog, runsToUndo } from "./undo_dialog";
 
@@ -43,11 +44,13 @@ function one(row: Row): ReactNode {
 /** A script is a file; its path says nothing to a reader. */
 export const modelName = (name: string) => (name.startsWith("scripted:") ? repositoryName(name).replace(/\.\w+$/, "") : name.replace(/^[\w-]+:/, ""));
 
-const TONES: Record<string, "ok" | "bad" | "warn" | "info" | "none"> = { done: "ok", tests_failing: "bad", failed: "bad", limit_reached: "warn", cancelled: "warn", running: "info", queued: "none" };
+const TONES: Record<string, "ok" | "bad" | "warn" | "info" | "none"> = { done: "ok", tests_failing: "bad", failed: "bad", limit_reached: "warn", cancelled: "warn", waiting: "warn", running: "info", queued: "none" };
 
 function PromptRow({ row }: { row: Prompt }) {
   const { nameOf } = useSessionContext();
-  const state = row.outcome || row.state;
+  const view = useView();
+  const isAsking = row.runId === view.run && view.pending.length > 0;
+  const state = row.outcome || (isAsking ? "waiting" : row.state);
   return (
     <article aria-label={row.text.slice(0, 80)} className="border-t bg-code px-3 pt-2 pb-3 first:border-t-0">
       <header className="flex items-center gap-2 text-12 text-t3">
@@ -63,8 +66,17 @@ function PromptRow({ row }: { row: Prompt }) {
       </header>
       <LongText id={row.id} text={row.text} />
       {row.reason && row.outcome !== "done" && <p className="mt-1 text-bad"><SafeText text={row.reason} /> {needsModelKey(row.reason) && <ModelSettingsLink />}</p>}
+      <RunAgain row={row} />
     </article>
   );
+}
+
+/** Below the newest run, if it failed. */
+function RunAgain({ row }: { row: Prompt }) {
+  const { stream, canChange } = useSessionContext();
+  const view = useView();
+  if (row.outcome !== "failed" || row.undone || !canChange || view.rows.findLast((each) => each.kind === "prompt") !== row) return null;
+  return <Button small icon="retry" className="mt-2" onClick={() => stream.request({ type: "prompt", text: row.text })}>{strings.session.retry}</Button>;
 }
 
 /** `detail` says why an entry is disabled. */
@@ -89,7 +101,7 @@ export function Menu({ label, icon = "more", children }: { label: string; icon?:
 }
 
 function PromptMenu({ row }: { row: Prompt }) {
-  const { id, stream, canWrite } = useSessionContext();
+  const { id, stream, canWrite, canChange } = useSessionContext();
   const view = useView();
   const [, go] = useLocation();
   const [undoing, setUndoing] = useState(false);
@@ -99,13 +111,13 @@ function PromptMenu({ row }: { row: Prompt }) {
     <>
       <Menu label={strings.session.more}>
         <MenuItem icon="copy" onSelect={() => void copyText(row.text)}>{strings.session.copy}</MenuItem>
-        {canWrite && <MenuItem icon="retry" onSelect={() => stream.request({ type: "prompt", text: row.text })}>{strings.session.retry}</MenuItem>}
+        {canChange && <MenuItem icon="retry" onSelect={() => stream.request({ type: "prompt", text: row.text })}>{strings.session.retry}</MenuItem>}
         {canWrite && (
           <MenuItem icon="fork" onSelect={() => void post<Session>(`/sessions/${id}/fork`, { conversation: true, ...(after ? { snapshot: after.number } : {}) }).then((made) => go(`/s/${made.id}`), (error: unknown) => stream.report(error))}>{strings.session.fork}</MenuItem>
         )}
-        {canWrite && view.undoable === row.runId && !row.undone && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undo}</MenuItem>}
-        {canWrite && isBeforeUndoable && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undoToHere}</MenuItem>}
-        {canWrite && row.undone && view.redoable && <MenuItem icon="redo" onSelect={() => stream.request({ type: "redo" })}>{strings.session.redo}</MenuItem>}
+        {canChange && view.undoable === row.runId && !row.undone && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undo}</MenuItem>}
+        {canChange && isBeforeUndoable && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undoToHere}</MenuItem>}
+        {canChange && row.undone && view.redoable && <MenuItem icon="redo" onSelect={() => stream.request({ type: "redo" })}>{strings.session.redo}</MenuItem>}
       </Menu>
       {undoing && <UndoDialog to={row.runId} onClose={() => setUndoing(false)} />}
     </>
@@ -123,7 +135,7 @@ function MessageRow({ row }: { row: Message }) {
   );
 }
 
-/** What Hutch has told the agent, such as the results of tests that have a row of their own: one line that opens. */
+/** A message of Hutch to the agent, such as the results of tests that have a row of their own: one line that opens. */
 function HutchMessageRow({ row }: { row: Message }) {
   const [open, toggle] = useOpen(row.id, false);
   return (
@@ -171,25 +183,30 @@ function ReplyRow({ row }: { row: Reply }) {
 }
 
 const NOTE_TONES = { info: "text-t3", ok: "text-ok", warn: "text-warn", bad: "text-bad" };
-const NOTE_ICONS: Partial<Record<string, IconName>> = { proposed: "diff", undone: "undo", redone: "redo", compacted: "spark", egress: "globe", step: "spark", parked: "pause", paused: "pause", ended: "stop", installing: "download", installed: "check", attached: "folder", notInstalled: "cross", service: "play", serviceReady: "check", serviceFailed: "cross", crashed: "retry", omitted: "cross" };
+const NOTE_ICONS: Partial<Record<string, IconName>> = { proposed: "diff", helperStarted: "spark", helperEnded: "spark", helperMerged: "diff", helperDropped: "cross", undone: "undo", redone: "redo", compacted: "spark", egress: "globe", step: "spark", parked: "pause", paused: "pause", ended: "stop", installing: "download", installed: "check", attached: "folder", notInstalled: "cross", service: "play", serviceReady: "check", serviceFailed: "cross", crashed: "retry", omitted: "cross" };
+
+const PERSON_NOTES = new Set(["paused", "resumed", "debugStarted"]); // their detail is a user
+
+const notes: Partial<Record<string, string>> = helperNotes;
 
 function NoteRow({ row }: { row: Note }) {
   const { nameOf } = useSessionContext();
   const [open, toggle] = useOpen(row.id, false);
-  const text = row.what === "compacted" ? row.text.split("→").map((each) => tokens(Number(each))).join(" → ") : row.text;
-  const isPerson = row.what === "paused" || row.what === "resumed";
+  const text = row.what === "compacted" ? row.text.split("→").map((each) => tokens(Number(each))).join(" → ") : row.what === "debugDriver" ? nameOf(row.text) : row.text;
+  const isPerson = PERSON_NOTES.has(row.what);
+  const label: string | undefined = strings.session.note[row.what] ?? notes[row.what];
   const long = (!isPerson && row.detail.length > 60) || text.length > MAX_NOTE_CHARS;
   return (
     <div className="px-3">
       <div className={`flex min-h-7 items-center gap-2 text-12 ${NOTE_TONES[row.tone]}`}>
         <Icon name={NOTE_ICONS[row.what] ?? "log"} size={14} />
-        <span className={`my-1 min-w-0 break-words ${open ? "" : "line-clamp-3"}`} title={long ? "" : text}>
-          {strings.session.note[row.what] ?? row.what}{text && strings.session.note[row.what] ? ": " : ""}<SafeText text={text} />
+        <span className={`my-1 min-w-0 break-words ${open ? "" : "line-clamp-3"}`} title={long ? "" : showHidden(text)}>
+          {label ?? row.what}{text && label ? ": " : ""}<SafeText text={text} />
           {row.detail && (!long || row.detail.length <= 60) && <span className="text-t3"> · <SafeText text={isPerson ? nameOf(row.detail) : row.detail} /></span>}
         </span>
         {long && <IconButton icon={open ? "down" : "chevron"} label={open ? strings.session.less : strings.session.all} onClick={toggle} size={12} />}
         {row.what === "proposed" && row.link && <StateOf change={row.link} />}
-        {row.link && <Link href={`/c/${row.link}`} className="text-link underline">{strings.session.open}</Link>}
+        {row.link && <Link href={row.what.startsWith("helper") ? `/s/${row.link}` : `/c/${row.link}`} className="text-link underline">{strings.session.open}</Link>}
       </div>
       {open && row.detail.length > 60 && !isPerson && <p className="mb-2 ml-6 max-w-[72ch] text-13 whitespace-pre-wrap text-t2"><SafeText text={row.detail} /></p>}
     </div>
@@ -220,7 +237,7 @@ export function StepsRow({ id, rows }: { id: string; rows: Note[] }) {
   );
 }
 
-/** What became of a proposed change. It is merged or closed outside the session, so the log does not say it. */
+/** The state of a proposed change. It is merged or closed outside the session, so the log does not have it. */
 function StateOf({ change }: { change: string }) {
   const { id } = useSessionContext();
   const found = useChangesOf(id, true).data?.find((each) => each.id === change);
@@ -237,7 +254,7 @@ function UserCommandRow({ row }: { row: UserCommand }) {
         <Icon name="terminal" size={14} className="text-t3" />
         <span className="text-12 text-t3"><SafeText text={nameOf(row.by)} /></span>
         <code className="min-w-0 grow truncate"><SafeText text={row.command.text} /></code>
-        <span className={`text-12 ${failed ? "text-bad" : "text-t3"}`}>{row.command.ended ? (row.command.exitCode !== null ? strings.session.exit(row.command.exitCode) : strings.session.timedOut) : strings.session.testsRunning}</span>
+        <span className={`shrink-0 text-12 whitespace-nowrap ${failed ? "text-bad" : "text-t3"}`}>{row.command.ended ? commandEnd(row.command) : strings.session.testsRunning}</span>
       </button>
       {open && <CommandOutput output={row.output} command={row.command} />}
     </div>

@@ -41,7 +41,7 @@ export function ConversationSearch({ items, show, onClose }: Props) {
     if (before.current instanceof HTMLElement) before.current.focus();
   };
   return (
-    <div role="search" className="flex h-8 shrink-0 items-center gap-1 border-b px-3">
+    <div role="search" className="flex h-8 shrink-0 items-center gap-2 border-b px-3">
       <Field ref={field} autoFocus value={typed} aria-label={strings.session.searchTalk} placeholder={strings.session.searchTalk} className="!h-6 min-w-0 grow text-12" onChange={(event) => { setTyped(event.target.value); setAt(-1); }} onKeyDown={(event) => {
         if (event.key === "Escape") close();
         else if (event.key === "Enter" && !event.nativeEvent.isComposing) go(event.shiftKey ? -1 : 1);

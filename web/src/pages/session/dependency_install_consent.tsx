@@ -1,5 +1,5 @@
-// The dependencies of a repository, while nobody has accepted their set-up: a line that says so, and a dialog that shows
-// what would run, in a summary first.
+// The dependencies of a repository, before their set-up is accepted: a line that says so, and a dialog that shows
+// the commands, in a summary first.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Schemas, get, post } from "../../api/http_client";

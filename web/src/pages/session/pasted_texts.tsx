@@ -1,9 +1,9 @@
-// Long texts that were pasted into the message field. Each is one line there, and is sent whole after what was typed.
+// Long texts that were pasted into the message field. Each is one line there, and is sent whole after the typed text.
 import { useEffect, useState } from "react";
 import { Button, IconButton } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { SafeText } from "../../shared/safe_text";
-import { bytes } from "../../number_and_time_format";
+import { bytes } from "../../display_format";
 import { strings } from "../../strings";
 
 export const MAX_TYPED_CHARS = 2000;

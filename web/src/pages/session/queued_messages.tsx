@@ -1,4 +1,4 @@
-// What was sent and waits: messages that the agent gets before its next step, and prompts of later runs.
+// Waiting inputs: messages that the agent gets before its next step, and prompts of later runs.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Schemas, get, post } from "../../api/http_client";
@@ -11,7 +11,7 @@ import { useSessionContext, useView } from "./session_context";
 const POLL_MS = 2000;
 const LIMIT = 200;
 
-/** `edit` gets the text of what was taken back. */
+/** `edit` gets the text of the withdrawn message. */
 export function Tray({ edit }: { edit: (text: string) => void }) {
   const { id, stream } = useSessionContext();
   const view = useView();

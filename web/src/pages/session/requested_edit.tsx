@@ -9,7 +9,6 @@ import { DiffLines } from "../../shared/diff_lines";
 import { diffTexts } from "../../shared/line_diff";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { useSessionContext } from "./session_context";
 import { argumentsOf } from "./conversation_items";
 import { type AgentEdit, editOf, editsOf, textAfter } from "./panels/streamed_edit_parser";
 
@@ -17,18 +16,17 @@ const MAX_FILE_CHARS = 2_000_000;
 
 export const isEdit = (row: Tool) => row.tool === "write_file" || row.tool === "edit_file" || row.tool === "apply_patch";
 
-/** `whole` is the call as it was written: a preview could leave something out. */
-export function RequestedEdit({ row, whole }: { row: Tool; whole: ReactNode }) {
+/** The file is that of the session whose agent asks. `whole` is the call as it was written: a preview could leave something out. */
+export function RequestedEdit({ row, session, whole }: { row: Tool; session: string; whole: ReactNode }) {
   if (row.tool === "apply_patch") return <Patch text={String(argumentsOf(row)["patch"] ?? "")} />;
   const edit = editOf(row);
-  return edit ? <OneFile edit={edit} seq={row.seq} whole={whole} /> : <>{whole}</>;
+  return edit ? <OneFile session={session} edit={edit} seq={row.seq} whole={whole} /> : <>{whole}</>;
 }
 
-function OneFile({ edit, seq, whole }: { edit: AgentEdit; seq: number; whole: ReactNode }) {
-  const { id } = useSessionContext();
-  const before = useQuery({ queryKey: ["requested-edit", id, edit.path, seq], queryFn: () => textOf(id, edit.path), staleTime: 0 });
+function OneFile({ session, edit, seq, whole }: { session: string; edit: AgentEdit; seq: number; whole: ReactNode }) {
+  const before = useQuery({ queryKey: ["requested-edit", session, edit.path, seq], queryFn: () => textOf(session, edit.path), staleTime: 0 });
   if (before.isError) return <>{whole}</>;
-  if (before.isPending) return <p className="meta"><SafeText text={edit.path} /></p>;
+  if (before.isPending) return <p className="meta"><SafeText oneLine text={edit.path} /></p>;
   const after = before.data === undefined ? null : textAfter(edit, before.data ?? "");
   const files = after === null ? editsOf(edit).map((each) => diffTexts(edit.path, each.old, each.new)) : [diffTexts(edit.path, before.data ?? "", after)];
   return (
@@ -46,7 +44,7 @@ function OneFile({ edit, seq, whole }: { edit: AgentEdit; seq: number; whole: Re
 function Head({ files, isNew }: { files: FileDiff[]; isNew: boolean }) {
   return (
     <div className="sticky top-0 left-0 z-10 flex h-6 items-center gap-2 border-b bg-code px-2">
-      <code className="min-w-0 grow truncate"><SafeText text={files[0]?.path ?? ""} /></code>
+      <code className="min-w-0 grow truncate"><SafeText oneLine text={files[0]?.path ?? ""} /></code>
       {isNew && <span className="text-11 text-t3">{strings.approval.newFile}</span>}
       <Added added={files.reduce((sum, file) => sum + file.added, 0)} deleted={files.reduce((sum, file) => sum + file.deleted, 0)} />
     </div>

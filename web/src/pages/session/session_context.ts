@@ -1,4 +1,4 @@
-// What every part of a session page needs.
+// Data and actions that every part of a session page needs.
 import { createContext, useContext, useSyncExternalStore } from "react";
 import type { Schemas, Session } from "../../api/http_client";
 import type { DocumentChannel } from "../../api/document_socket";
@@ -6,7 +6,7 @@ import type { SessionStream } from "../../api/session_stream";
 import type { View } from "../../fold/view_types";
 import { strings } from "../../strings";
 
-export type Panel = "terminal" | "tests" | "changes" | "log" | "preview";
+export type Panel = "terminal" | "tests" | "changes" | "debugger" | "log" | "preview";
 export type SessionContext = {
   id: string;
   stream: SessionStream;
@@ -14,9 +14,12 @@ export type SessionContext = {
   session: Session | undefined;
   me: Schemas["User"];
   canWrite: boolean;
+  canEdit: boolean; // the text of documents; assessors of an interview may do this and nothing else
+  canChange: boolean; // canWrite, and the session has not ended
   canManage: boolean;
   panels?: readonly Panel[]; // of the work area, if not all
   isReadOnly?: boolean; // by choice of the page, which tells why
+  readOnlyReason?: string; // in place of the message field, if that is why
   nameOf: (by: string) => string;
   openFile: (path: string, line?: number) => void;
   showPanel: (panel: Panel) => void;

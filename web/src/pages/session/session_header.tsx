@@ -1,31 +1,31 @@
-// Title, state, what can be done with the session, and what it has cost.
+// Title, state, actions and cost of the session.
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { type Input, post } from "../../api/http_client";
 import { useChangesOf } from "../../api/queries";
-import { dollars, tokens } from "../../number_and_time_format";
+import { dollars, tokens } from "../../display_format";
 import { Button } from "../../shared/form_controls";
 import { useSeconds } from "../../shared/current_time";
 import { Icon } from "../../shared/icons";
 import { usePageCommands } from "../../shared/page_commands";
-import { SafeText } from "../../shared/safe_text";
-import { StateMark } from "../../shared/state_mark";
+import { SafeText, showHidden } from "../../shared/safe_text";
+import { StateMark } from "../../shared/session_state_mark";
 import { strings } from "../../strings";
 import { text as sharing } from "../../strings/sharing";
 import { ChangeState } from "../change_row";
-import { EndDialog } from "../end_dialog";
+import { EndDialog } from "../end_session_dialog";
 import { QUIET_MS } from "./connection_strip";
 import { useSessionContext, useView } from "./session_context";
 import { Menu, MenuItem, modelName } from "./conversation_rows";
-import { OptionsDialog } from "./options_dialog";
-import { ProposeDialog, useProposeObstacle } from "./propose_dialog";
+import { OptionsDialog } from "./persona_and_model_dialog";
+import { ProposeDialog, useProposeObstacle } from "./propose_change_dialog";
 import { ShareDialog } from "./share_dialog";
 import { undoableRun } from "./undo_dialog";
 
 const COMPACTED_AT = 0.75; // of the context: there Hutch makes a summary
 
 export function Header({ title, onUndo }: { title: string; onUndo: () => void }) {
-  const { id, stream, canWrite, canManage, showPanel } = useSessionContext();
+  const { id, stream, canWrite, canChange, canManage, showPanel } = useSessionContext();
   const view = useView();
   const [, go] = useLocation();
   const obstacle = useProposeObstacle();
@@ -36,6 +36,8 @@ export function Header({ title, onUndo }: { title: string; onUndo: () => void })
   const { status, downSinceMs } = stream.connection;
   const isDown = status === "down" || status === "restarting";
   const now = useSeconds(isDown);
+  const change = useChangesOf(id, view.changes.length > 0).data?.[0];
+  const toChange = change?.state === "open" ? () => go(`/c/${change.id}`) : null;
   const isPast = isDown && now - downSinceMs >= QUIET_MS;
   const isWorking = view.run !== "" || view.state === "queued";
   const give = (type: "cancel" | "pause" | "resume" | "redo") => stream.request({ type } as Input);
@@ -44,10 +46,11 @@ export function Header({ title, onUndo }: { title: string; onUndo: () => void })
     showPanel("tests");
     post(`/sessions/${id}/tests`, { wait_s: 0 }).catch((error: unknown) => stream.report(error));
   };
-  usePageCommands(!canWrite ? [{ label: strings.session.export, icon: "download", run: exportRecord }] : [
-    ...(undoableRun(view) && !isWorking ? [{ label: strings.session.undo, icon: "undo" as const, run: onUndo }] : []),
-    ...(view.redoable && !isWorking ? [{ label: strings.session.redo, icon: "redo" as const, run: () => give("redo") }] : []),
+  usePageCommands(!canWrite ? [...(toChange ? [{ label: strings.propose.review, icon: "check" as const, run: toChange }] : []), { label: strings.session.export, icon: "download", run: exportRecord }] : [
+    ...(canChange && undoableRun(view) && !isWorking ? [{ label: strings.session.undo, icon: "undo" as const, run: onUndo }] : []),
+    ...(canChange && view.redoable && !isWorking ? [{ label: strings.session.redo, icon: "redo" as const, run: () => give("redo") }] : []),
     ...(view.undoable && !obstacle ? [{ label: strings.propose.menu, icon: "diff" as const, run: () => setProposing(true) }] : []),
+    ...(toChange ? [{ label: strings.propose.review, icon: "check" as const, run: toChange }] : []),
     ...(isWorking ? [{ label: strings.session.stop, icon: "stop" as const, keys: "Esc Esc", run: () => give("cancel") }] : []),
     ...(isWorking ? [{ label: strings.session.pause, icon: "pause" as const, run: () => give("pause") }] : []),
     ...(view.state === "paused" ? [{ label: strings.session.resume, icon: "play" as const, run: () => give("resume") }] : []),
@@ -70,12 +73,14 @@ export function Header({ title, onUndo }: { title: string; onUndo: () => void })
         {canWrite && view.state === "paused" && <Button kind="primary" icon="play" small onClick={() => give("resume")}>{strings.session.resume}</Button>}
         <Menu label={strings.session.more}>
           {canWrite && isWorking && <MenuItem icon="pause" onSelect={() => give("pause")}>{strings.session.pause}</MenuItem>}
-          {canWrite && undoableRun(view) && <MenuItem icon="undo" onSelect={onUndo}>{strings.session.undo}</MenuItem>}
-          {canWrite && view.redoable && <MenuItem icon="redo" onSelect={() => give("redo")}>{strings.session.redo}</MenuItem>}
+          {canChange && undoableRun(view) && <MenuItem icon="undo" onSelect={onUndo}>{strings.session.undo}</MenuItem>}
+          {canChange && view.redoable && <MenuItem icon="redo" onSelect={() => give("redo")}>{strings.session.redo}</MenuItem>}
           {canWrite && view.state !== "ended" && <MenuItem icon="gear" onSelect={() => setOptions(true)}>{strings.session.options}</MenuItem>}
           {canWrite && view.undoable && <MenuItem icon="diff" disabled={obstacle !== ""} detail={obstacle} onSelect={() => setProposing(true)}>{strings.propose.menu}</MenuItem>}
+          {toChange && <MenuItem icon="check" onSelect={toChange}>{strings.propose.review}</MenuItem>}
           {canManage && <MenuItem icon="person" onSelect={() => setSharing(true)}>{sharing.menu}</MenuItem>}
           <MenuItem icon="play" onSelect={() => go(`/s/${id}/play`)}>{strings.palette.play}</MenuItem>
+          <MenuItem icon="chart" onSelect={() => go(`/s/${id}/time`)}>{strings.palette.time}</MenuItem>
           <MenuItem icon="download" onSelect={exportRecord}>{strings.session.export}</MenuItem>
           {canManage && view.state !== "ended" && <MenuItem icon="stop" onSelect={() => setEnding(true)}>{strings.session.end}</MenuItem>}
         </Menu>
@@ -95,7 +100,7 @@ function LastChange() {
   const view = useView();
   const newest = useChangesOf(id, view.changes.length > 0).data?.[0];
   if (!newest || newest.state === "open") return null;
-  return <Link href={`/c/${newest.id}`} title={newest.title} className="shrink-0"><ChangeState state={newest.state} /></Link>;
+  return <Link href={`/c/${newest.id}`} title={showHidden(newest.title)} className="shrink-0"><ChangeState state={newest.state} /></Link>;
 }
 
 export function Meter() {

@@ -1,26 +1,26 @@
 // A session: the conversation at the left, the work beside it. Below 1024 px the work is a tab.
 import { useEffect, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
-import { Problem, type Schemas } from "../../api/http_client";
+import { Problem, type Schemas, asProblem } from "../../api/http_client";
 import { Boundary } from "../../shared/error_boundary";
 import { ProblemLine } from "../../shared/error_message";
 import { Splitter, useSize } from "../../shared/panel_splitter";
-import { showHidden } from "../../shared/safe_text";
+import { setPageTitle } from "../../shared/page_title";
 import { strings } from "../../strings";
 import { titleOf } from "../home";
 import { NotFound } from "../not_found";
-import { Announcer } from "./announcer";
+import { Announcer } from "./screen_reader_announcer";
 import { Composer, type SessionCommand } from "./composer";
 import { ConnectionStrip } from "./connection_strip";
 import { DependencyStrip } from "./dependency_install_consent";
 import { Docks } from "./approval_and_question_dock";
 import { Context, type Panel, useView } from "./session_context";
 import { Header } from "./session_header";
-import { useSessionParts } from "./session_parts";
+import { useSessionParts } from "./session_streams_and_context";
 import { Conversation } from "./conversation";
 import { UndoDialog } from "./undo_dialog";
 import { WorkArea } from "./work_area";
-import { useIsWide } from "./window_width";
+import { useIsWide } from "./window_width_classes";
 
 const MIN_CONVERSATION_PX = 360;
 
@@ -28,11 +28,12 @@ export function SessionPage({ id, user }: { id: string; user: Schemas["User"] })
   const { context, session } = useSessionParts(id, user);
   const [params, setParams] = useSearchParams();
   if (session.isError && session.error instanceof Problem && session.error.status === 404) return <NotFound />;
+  const isInStrip = session.data !== undefined && session.isError && asProblem(session.error).status === 0; // the strip says it
   return (
     <Context value={context}>
       <div className="flex h-full flex-col">
         <ConnectionStrip />
-        {session.isError && <div className="p-2"><ProblemLine error={session.error} retry={() => void session.refetch()} /></div>}
+        {session.isError && !isInStrip && <div className="p-2"><ProblemLine error={session.error} retry={() => void session.refetch()} /></div>}
         <Layout title={session.data ? titleOf(session.data) : ""} view={params.get("view") ?? "talk"} setView={(view) => setParams((before) => { const after = new URLSearchParams(before); after.set("view", view); return after; }, { replace: true })} />
         <Announcer />
       </div>
@@ -47,7 +48,7 @@ function Layout({ title, view, setView }: { title: string; view: string; setView
   const folded = useView();
   useEffect(() => {
     const needs = folded.pending.length;
-    document.title = `${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${showHidden(title || strings.session.title)} · ${strings.hutch}`;
+    setPageTitle(`${needs ? `(${needs}) ` : ""}${strings.state[folded.state]} · ${title || strings.session.title}`);
   }, [title, folded.state, folded.pending.length]);
   const commands = useCommands(() => setUndoing(true));
   const conversation = (

@@ -1,4 +1,4 @@
-// Who can see the session: users and their roles, and a link for somebody without an account.
+// Sharing of a session: its users with their roles, and a link for a person without an account.
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
 import { type Schemas, get, post, send } from "../../api/http_client";

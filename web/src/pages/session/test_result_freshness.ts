@@ -1,4 +1,4 @@
-// Whether the newest test result still says something about the files.
+// Decides whether the newest test result is outdated because files changed after it.
 import type { View } from "../../fold/view_types";
 
 export const areTestsStale = (view: View) => view.tests !== null && !view.tests.running && view.lastChange !== null && view.lastChange.seq > view.tests.seq;

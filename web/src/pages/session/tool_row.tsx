@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { type Schemas, get } from "../../api/http_client";
 import type { Command, Output, Tests, Tool } from "../../fold/view_types";
-import { bytes, seconds } from "../../number_and_time_format";
+import { bytes, commandEnd, seconds } from "../../display_format";
 import { Ansi, plain } from "../../shared/ansi_text";
 import { CopyButton } from "../../shared/copy_button";
 import { Added, Button } from "../../shared/form_controls";
@@ -11,11 +11,11 @@ import { countEdit, parsePatch } from "../../shared/patch_parser";
 import { DiffLines } from "../../shared/diff_lines";
 import { Icon, type IconName } from "../../shared/icons";
 import { ProblemLine } from "../../shared/error_message";
-import { SafeText } from "../../shared/safe_text";
+import { SafeText, showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { QuestionInConversation } from "./approval_card";
+import { QuestionInConversation } from "./approval_and_question_card";
 import { useSessionContext } from "./session_context";
-import { useOpen } from "./open_rows";
+import { useOpen } from "./expanded_rows";
 import { argumentsOf, hasFailed, isSearch } from "./conversation_items";
 import { RejectButton } from "./undo_dialog";
 
@@ -46,7 +46,7 @@ export function GroupRow({ id, rows }: { id: string; rows: Tool[] }) {
 
 export function ToolRow({ row }: { row: Tool }) {
   const failed = hasFailed(row);
-  const opensItself = failed && row.status !== "asking" && !row.undone;
+  const opensItself = failed && row.status !== "asking" && !row.undone && !row.approval?.helper;
   const [open, toggle] = useOpen(row.id, opensItself);
   const done = row.status === "ok" || row.status === "failed";
   return (
@@ -55,8 +55,8 @@ export function ToolRow({ row }: { row: Tool }) {
         <Icon name={row.status === "asking" ? "ask" : failed ? "cross" : ICONS[row.tool] ?? "spark"} size={14} className={failed ? "text-bad" : row.status === "asking" ? "text-warn" : "text-t3"} />
         <span className="min-w-0 grow truncate"><Closed row={row} /></span>
         <Result row={row} failed={failed} />
-        {done && row.durationS > 0 && <span className="w-14 shrink-0 text-right text-12 text-t3">{seconds(row.durationS)}</span>}
-        {!done && row.status !== "next" && <span className="dot-running size-1.5 shrink-0 rounded-full bg-info" />}
+        {done && row.durationS > 0 && <span className="min-w-14 shrink-0 text-right text-12 whitespace-nowrap text-t3">{seconds(row.durationS)}</span>}
+        {!done && row.status !== "next" && row.status !== "asking" && <span className="dot-running size-1.5 shrink-0 rounded-full bg-info" />}
       </button>
       {row.status === "running" && row.command && !open && row.output.chars > 0 && (
         <p className="ml-6 truncate pb-1 font-mono text-12 text-t3"><SafeText text={lastLine(row.output)} /></p>
@@ -77,7 +77,7 @@ function Closed({ row }: { row: Tool }): ReactNode {
   switch (row.tool) {
     case "bash": return <code><SafeText text={text(args["command"]).split("\n")[0] ?? ""} /></code>;
     case "exec": return <code><SafeText text={Array.isArray(args["argv"]) ? args["argv"].join(" ") : ""} /></code>;
-    case "read_file": return <code><SafeText text={path} />{args["start_line"] ? ` ${String(args["start_line"])}–${String(args["end_line"] ?? "")}` : ""}</code>;
+    case "read_file": return <code><SafeText oneLine text={path} />{args["start_line"] ? ` ${String(args["start_line"])}–${String(args["end_line"] ?? "")}` : ""}</code>;
     case "grep":
     case "glob": return <><span className="text-t2">{row.tool}</span> <code><SafeText text={text(args["pattern"])} /></code></>;
     case "edit_file":
@@ -97,13 +97,12 @@ function Result({ row, failed }: { row: Tool; failed: boolean }): ReactNode {
   if (row.status === "writing" || row.status === "next") return <span className="text-12 text-t3">{row.status === "next" ? strings.session.next : strings.session.writing}</span>;
   if (row.tests) return <span className={`text-12 whitespace-nowrap ${row.tests.running ? "text-t3" : row.tests.ok ? "text-ok" : "text-bad"}`}>{testsSummary(row.tests)}</span>;
   if (row.command) {
-    const { exitCode, signal, timedOut, background, ended } = row.command;
+    const { exitCode, background, ended } = row.command;
     if (background) return <span className="text-12 text-t3">{strings.session.background(background)}</span>;
     if (!ended) return null;
-    const exitText = timedOut ? strings.session.timedOut : signal !== null ? strings.session.signal(signal) : strings.session.exit(exitCode ?? 0);
-    return exitCode === 0 ? null : <span className={`text-12 whitespace-nowrap ${failed ? "text-bad" : "text-t3"}`}>{exitText}</span>;
+    return exitCode === 0 ? null : <span className={`text-12 whitespace-nowrap ${failed ? "text-bad" : "text-t3"}`}>{commandEnd(row.command)}</span>;
   }
-  // What a file had before is not in the call: a count of its new lines alone would be wrong.
+  // The call does not contain the previous content of a file: a count of its new lines alone would be wrong.
   if (row.tool === "write_file" && row.status === "ok" && row.files[0]?.kind === "modified") return <span className="text-12 text-t3">{strings.session.rewritten}</span>;
   const counts = editCounts(row);
   return counts && row.status === "ok" ? <Added {...counts} /> : null;
@@ -132,24 +131,28 @@ function Opened({ row }: { row: Tool }): ReactNode {
   const path = text(args["path"]);
   return (
     <div className="mb-2 ml-6">
-      <Clipped content={row.text || row.arguments} />
+      <Clipped content={row.text || row.arguments} isMessage={row.status === "failed"} />
       {row.rule && <p className="meta mt-1"><SafeText text={strings.session.deniedBy(row.rule)} /></p>}
-      {path && row.tool === "read_file" && <Button kind="quiet" small className="mt-1" onClick={() => openFile(path, Number(args["start_line"]) || 1)}>{strings.session.openFile}</Button>}
+      {path && row.tool === "read_file" && row.status === "ok" && <Button kind="quiet" small className="mt-1" onClick={() => openFile(path, Number(args["start_line"]) || 1)}>{strings.session.openFile}</Button>}
     </div>
   );
 }
 
-function Clipped({ content }: { content: string }) {
+/** `isMessage`: sentences, which are wrapped; the lines of files are not. */
+function Clipped({ content, isMessage }: { content: string; isMessage: boolean }) {
   const [all, setAll] = useState(false);
   const lines = content.trimEnd().split("\n");
   const shown = all ? lines : lines.slice(0, FIRST_LINES);
   return (
     <>
-      <pre tabIndex={0} className="max-h-96 overflow-auto rounded-row border bg-code px-2 py-1 leading-5 text-t1"><SafeText text={shown.map((line) => line.slice(0, 2000)).join("\n")} /></pre>
+      <pre tabIndex={0} className={`max-h-96 overflow-auto rounded-row border bg-code px-2 py-1 leading-5 text-t1 ${isMessage ? "whitespace-pre-wrap [overflow-wrap:anywhere]" : ""}`}><SafeText text={shown.map((line) => line.slice(0, 2000)).join("\n")} /></pre>
       {lines.length > FIRST_LINES && <Button kind="quiet" small className="mt-1" onClick={() => setAll(!all)}>{all ? strings.session.less : `${strings.session.all} · ${strings.session.lines(lines.length)}`}</Button>}
     </>
   );
 }
+
+/** The end of an output says why a command failed. */
+const toEnd = (element: HTMLElement | null) => { if (element) element.scrollTop = element.scrollHeight; };
 
 export function CommandOutput({ output, command }: { output: Output; command: Command }) {
   const content = output.pieces.join("");
@@ -160,7 +163,7 @@ export function CommandOutput({ output, command }: { output: Output; command: Co
         <CopyButton text={() => plain(content)} />
       </div>
       {output.skipped > 0 && <p className="meta px-2 py-0.5">{strings.session.skipped(bytes(output.skipped))}</p>}
-      {content && <pre tabIndex={0} className="max-h-80 overflow-auto px-2 py-1 leading-5 whitespace-pre-wrap text-t1 [overflow-wrap:anywhere]"><Ansi text={content} /></pre>}
+      {content && <pre ref={toEnd} tabIndex={0} className="max-h-80 overflow-auto px-2 py-1 leading-5 whitespace-pre-wrap text-t1 [overflow-wrap:anywhere]"><Ansi text={content} /></pre>}
     </div>
   );
 }
@@ -171,6 +174,9 @@ export function testsSummary(tests: Tests): string {
   return `${strings.session.failedPassed(tests.failed, tests.passed)}${change ? ` · ${change}` : ""}`;
 }
 
+/** The last part of a dotted name, which differs from test to test. */
+const shortTestName = (name: string) => (/^[\w.]+$/.test(name) ? name.split(".").at(-1) || name : name);
+
 export function TestsDetail({ tests }: { tests: Tests }) {
   const { openFile, showPanel } = useSessionContext();
   return (
@@ -180,7 +186,7 @@ export function TestsDetail({ tests }: { tests: Tests }) {
         <div key={`${each.suite}:${each.name}`} className="py-0.5">
           <button type="button" className="fade flex w-full items-center gap-2 rounded-row text-left hover:bg-hover" onClick={() => each.file && openFile(each.file, each.line ?? 1)}>
             <Icon name="cross" size={12} className="text-bad" />
-            <span className="min-w-0 truncate font-semibold"><SafeText text={each.name} /></span>
+            <span className="min-w-0 grow truncate font-semibold" title={showHidden(each.name)}><SafeText text={shortTestName(each.name)} /></span>
             {each.file && <span className="shrink-0 text-12 text-link"><SafeText text={`${each.file}:${each.line ?? ""}`} /></span>}
           </button>
           {each.message && <pre tabIndex={0} className="max-h-40 overflow-auto pl-5 leading-5 whitespace-pre-wrap text-t2"><SafeText text={each.message} /></pre>}
@@ -197,7 +203,7 @@ function FileDiffView({ seq, path, children }: { seq: number; path: string; chil
   return (
     <div className="ml-6 overflow-hidden rounded-row border">
       <div className="flex items-center gap-2 border-b bg-code px-2">
-        <code className="min-w-0 grow truncate"><SafeText text={path} /></code>
+        <code className="min-w-0 grow truncate"><SafeText oneLine text={path} /></code>
         {children}
         <Button kind="quiet" small onClick={() => openFile(path)}>{strings.session.openFile}</Button>
       </div>

@@ -73,7 +73,7 @@ export function UndoDialog({ step = 0, to = "", refusal = null, onClose }: Props
   return (
     <Dialog title={step ? strings.session.rejectTitle : strings.session.undoTitle(runs.length)} onClose={onClose}>
       {!isRefused && <p className="text-t2">{step ? strings.session.rejectDetail : strings.session.undoDetail(runs.length)}</p>}
-      {!isRefused && files.length > 0 && <ul className="mt-2 max-h-40 overflow-auto rounded-row border bg-code px-2 py-1 font-mono text-12">{files.map((path) => <li key={path}><SafeText text={path} /></li>)}</ul>}
+      {!isRefused && files.length > 0 && <ul className="mt-2 max-h-40 overflow-auto rounded-row border bg-code px-2 py-1 font-mono text-12">{files.map((path) => <li key={path}><SafeText oneLine text={path} /></li>)}</ul>}
       {error !== null && <div className="mt-3"><ProblemLine error={error} /></div>}
       <div className="mt-4 flex flex-wrap justify-end gap-2">
         <Button kind="quiet" onClick={onClose}>{isRefused ? strings.session.close : strings.session.cancel}</Button>
@@ -84,14 +84,14 @@ export function UndoDialog({ step = 0, to = "", refusal = null, onClose }: Props
             <Button kind="danger" onClick={() => void undo({ discard: true })}>{strings.session.undoDiscard}</Button>
           </>
         ) : (
-          !isRefused && <Button kind="primary" disabled={isBusy} onClick={() => void undo()}>{strings.session.undoButton}</Button>
+          !isRefused && <Button kind="primary" data-first disabled={isBusy} onClick={() => void undo()}>{strings.session.undoButton}</Button>
         )}
       </div>
     </Dialog>
   );
 }
 
-/** Take back one call of the agent. What others have changed elsewhere in its files stays. */
+/** Take back one call of the agent. Changes by others elsewhere in its files stay. */
 export function RejectButton({ row }: { row: Tool }) {
   const { id, canWrite } = useSessionContext();
   const [refusal, setRefusal] = useState<unknown>(null);

@@ -1,4 +1,4 @@
-// The work area: files and editor above, panels below. What is open stands in the address.
+// The work area: files and editor above, panels below. The address names the open file and panel.
 import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 import { Boundary } from "../../shared/error_boundary";
@@ -15,13 +15,14 @@ import { Log } from "./panels/event_log";
 import { Preview } from "./panels/preview_links";
 import { TestsPanel } from "./panels/test_tree";
 import { areTestsStale } from "./test_result_freshness";
-import { useIsPhone, useIsRoomy, useIsWide } from "./window_width";
+import { useIsPhone, useIsRoomy, useIsWide } from "./window_width_classes";
 
 const Editor = lazy(async () => ({ default: (await import("./panels/editor")).Editor }));
+const DebuggerPanel = lazy(async () => ({ default: (await import("./panels/debugger_panel")).DebuggerPanel }));
 const Terminals = lazy(async () => ({ default: (await import("./panels/terminals")).Terminals }));
 
 type Tab = Panel | "files" | "editor";
-const PANELS: [Panel, string, IconName][] = [["changes", strings.panel.changes, "diff"], ["tests", strings.panel.tests, "test"], ["terminal", strings.panel.terminal, "terminal"], ["preview", strings.panel.preview, "globe"], ["log", strings.panel.log, "log"]];
+const PANELS: [Panel, string, IconName][] = [["changes", strings.panel.changes, "diff"], ["tests", strings.panel.tests, "test"], ["terminal", strings.panel.terminal, "terminal"], ["debugger", strings.panel.debugger, "bug"], ["preview", strings.panel.preview, "globe"], ["log", strings.panel.log, "log"]];
 
 const PHONE_TABS: [Tab, string, IconName][] = [["files", strings.session.files, "folder"], ["editor", strings.session.editor, "edit"]];
 
@@ -45,7 +46,7 @@ function PhoneWork() {
   const requested = params.get("panel") ?? "";
   const tabs = useTabs();
   const all: [Tab, string, IconName][] = [...PHONE_TABS, ...tabs];
-  const tab = all.find(([name]) => name === requested)?.[0] ?? tabs[0]?.[0] ?? "changes";
+  const tab = all.find(([name]) => name === requested)?.[0] ?? (file ? "editor" : tabs[0]?.[0] ?? "changes");
   const choose = (name: Tab) => setParams((before) => { const after = new URLSearchParams(before); after.set("panel", name); return after; }, { replace: true });
   const [shownFile, setShownFile] = useState(file);
   if (file !== shownFile) {
@@ -186,6 +187,7 @@ function Content({ name, shown }: { name: Panel; shown: boolean }) {
     case "changes": return <Changes />;
     case "tests": return <TestsPanel />;
     case "terminal": return <Terminals shown={shown} />;
+    case "debugger": return <DebuggerPanel shown={shown} />;
     case "preview": return <Preview shown={shown} />;
     case "log": return <Log shown={shown} />;
   }
@@ -196,6 +198,7 @@ type TabsProps<Name> = { tabs: [Name, string, IconName][]; panel: Name; choose: 
 function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise, collapse, isCollapsed = false }: TabsProps<Name>) {
   const view = useView();
   const counts: Partial<Record<Tab, string>> = {
+    debugger: view.debug.status === "stopped" || view.debug.status === "running" ? "●" : "",
     changes: String(Object.keys(view.files).length || ""),
     tests: view.tests && !view.tests.running && !areTestsStale(view) ? [view.tests.failed && `${view.tests.failed}✗`, `${view.tests.passed}✓`].filter(Boolean).join(" ") : "",
   };
@@ -203,8 +206,8 @@ function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise, collapse, 
     <div className="flex min-h-8 shrink-0 items-stretch border-b bg-frame">
       <div role="tablist" aria-label={strings.session.work} className="flex min-w-0 flex-wrap max-sm:grid max-sm:grow max-sm:grid-cols-4">
         {tabs.map(([name, label, icon]) => (
-          <button key={name} type="button" role="tab" aria-selected={name === panel && !isCollapsed} onClick={() => choose(name)} onDoubleClick={maximise} className={`fade inset-focus flex h-8 items-center gap-1.5 border-b-2 px-3 text-12 max-sm:justify-center max-sm:px-1 pointer-coarse:h-11 ${name === panel && !isCollapsed ? "border-accent bg-panel text-t1" : "border-transparent text-t2 hover:bg-hover"}`}>
-            <Icon name={icon} size={14} className="text-t3 max-sm:hidden" />
+          <button key={name} type="button" role="tab" aria-selected={name === panel && !isCollapsed} onClick={() => choose(name)} onDoubleClick={maximise} className={`fade inset-focus flex h-8 items-center gap-1.5 border-b-2 px-3 text-12 max-[1150px]:px-2 max-sm:justify-center max-sm:px-1 pointer-coarse:h-11 ${name === panel && !isCollapsed ? "border-accent bg-panel text-t1" : "border-transparent text-t2 hover:bg-hover"}`}>
+            <Icon name={icon} size={14} className="text-t3 max-[1150px]:hidden" />
             {label}
             {counts[name] && <span className={`text-11 ${name === "tests" && view.tests?.failed && !areTestsStale(view) ? "text-bad" : "text-t3"}`}>{counts[name]}</span>}
           </button>
@@ -217,7 +220,30 @@ function PanelTabs<Name extends Tab>({ tabs, panel, choose, maximise, collapse, 
   );
 }
 
-const PANEL_KEYS: Record<string, Panel> = { t: "terminal", x: "tests", d: "changes", p: "preview", l: "log" };
+const PANEL_KEYS: Record<string, Panel> = { t: "terminal", x: "tests", d: "changes", b: "debugger", p: "preview", l: "log" };
+
+/** The open files of the editor, in the order of their tabs, and which one is shown. */
+function editorTabs(): { tabs: HTMLElement[]; shown: number } {
+  const tabs = [...document.querySelectorAll<HTMLElement>("[data-tab]")];
+  return { tabs, shown: tabs.findIndex((each) => each.querySelector("[aria-pressed=true]")) };
+}
+
+function goToTab(step: number): void {
+  const { tabs, shown } = editorTabs();
+  tabs[(shown + step + tabs.length) % tabs.length]?.querySelector<HTMLElement>("[aria-pressed]")?.click();
+  focusEditorSoon();
+}
+
+function closeTab(): void {
+  const { tabs, shown } = editorTabs();
+  tabs[shown]?.querySelector<HTMLElement>("[data-close]")?.click();
+  focusEditorSoon();
+}
+
+/** The file that is shown now is drawn a moment later. */
+function focusEditorSoon(): void {
+  setTimeout(() => document.querySelector<HTMLElement>(".cm-content")?.focus(), 50);
+}
 
 /** Ctrl+J then a letter, Ctrl+Backquote and Ctrl+Backslash, also from inside a terminal. */
 function useWorkKeys(maximise: () => void, expand: () => void) {
@@ -246,6 +272,9 @@ function useWorkKeys(maximise: () => void, expand: () => void) {
         }
         else if (event.key === "c") document.querySelector<HTMLElement>("[data-composer]")?.focus();
         else if (event.key === "e") document.querySelector<HTMLElement>(".cm-content")?.focus();
+        else if (event.key === "]") goToTab(1);
+        else if (event.key === "[") goToTab(-1);
+        else if (event.key === "w") closeTab();
         else if (event.key === "f") document.querySelector<HTMLElement>("[role=tree]")?.focus();
         else return;
       } else return;

@@ -6,8 +6,8 @@ import { Button, Field } from "../../shared/form_controls";
 import { Dialog } from "../../shared/dialog";
 import { ProblemLine } from "../../shared/error_message";
 import { strings } from "../../strings";
-import { text } from "../../strings/personas";
-import { text as rules } from "../../strings/rules";
+import { text } from "../../strings/persona_editor";
+import { text as rules } from "../../strings/rules_and_policies";
 
 type Whole = Schemas["WholePersona"];
 const AREA = "mt-1 w-full resize-y rounded-row border border-edge bg-panel p-2 font-mono text-12 text-t1";
@@ -44,7 +44,7 @@ export function PersonaEditor({ persona, tools, onClose }: { persona: Whole | nu
           <p className="meta mt-0.5">{text.toolsAbout}</p>
         </fieldset>
         {part("body.rules", text.rules, text.rulesAbout, <textarea name="rules" rows={3} spellCheck={false} placeholder={rules.rulesHint} defaultValue={persona?.rules.join("\n") ?? ""} className={AREA} />)}
-        <label className="block text-12 text-t2">{text.default}<select name="default" defaultValue={persona?.default ?? "allow"} className="mt-1 block h-7 rounded-row border border-edge bg-panel px-1.5 text-13 text-t1">{Object.entries(rules.otherwise).map(([value, said]) => <option key={value} value={value}>{said}</option>)}</select></label>
+        <label className="block text-12 text-t2">{text.default}<select name="default" defaultValue={persona?.default ?? "allow"} className="mt-1 block h-7 pointer-coarse:h-11 rounded-row border border-edge bg-panel px-1.5 text-13 text-t1">{Object.entries(rules.otherwise).map(([value, said]) => <option key={value} value={value}>{said}</option>)}</select></label>
         {part("body.model", text.model, text.modelAbout, <Field name="model" defaultValue={persona?.model ?? ""} autoComplete="off" className="mt-1 block w-full font-mono" />)}
         <div>
           <div className="flex flex-wrap gap-3">{LIMITS.map((each) => <label key={each} className="text-12 text-t2">{text.limits[each]}<Field name={each} type="number" min={each === "cost_usd" ? "0.01" : "1"} step={each === "cost_usd" ? "0.01" : "1"} defaultValue={persona?.limits[each] ?? ""} className="mt-1 block w-28" /></label>)}</div>

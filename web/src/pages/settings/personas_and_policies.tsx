@@ -9,8 +9,8 @@ import { Dialog } from "../../shared/dialog";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { text as own } from "../../strings/personas";
-import { text } from "../../strings/rules";
+import { text as own } from "../../strings/persona_editor";
+import { text } from "../../strings/rules_and_policies";
 import { PersonaEditor } from "./persona_editor";
 import { CHOICE, Card, useDo } from "./settings_section";
 
@@ -79,7 +79,7 @@ function NewPolicy() {
         <div className="flex flex-wrap gap-4">
           <label className="text-12 text-t2">{text.name}<Field name="name" required pattern="[a-z][a-z0-9_\-]{0,63}" className="mt-1 block" /></label>
           <label className="text-12 text-t2">{text.default}<select name="default" className={CHOICE}>{Object.entries(text.otherwise).map(([value, said]) => <option key={value} value={value}>{said}</option>)}</select></label>
-          <fieldset><legend className="text-12 text-t2">{text.roles}</legend><div className="mt-1 flex h-7 items-center gap-3">{ROLES.map((role) => <label key={role} className="flex items-center gap-1"><input type="checkbox" name="roles" value={role} className="accent-accent" />{role}</label>)}</div></fieldset>
+          <fieldset><legend className="text-12 text-t2">{text.roles}</legend><div className="mt-1 flex min-h-7 flex-wrap items-center gap-x-3 gap-y-1">{ROLES.map((role) => <label key={role} className="flex items-center gap-1"><input type="checkbox" name="roles" value={role} className="accent-accent" />{role}</label>)}</div></fieldset>
         </div>
         <div className="grid gap-4 sm:grid-cols-2">
           <label className="block text-12 text-t2">{text.rules}<textarea rows={4} value={rules} onChange={(event) => setRules(event.target.value)} placeholder={text.rulesHint} spellCheck={false} aria-describedby="grammar" className="mt-1 w-full resize-y rounded-row border border-edge bg-panel p-2 font-mono text-12 text-t1" /></label>
@@ -128,7 +128,7 @@ export function PersonaList({ user }: { user: Schemas["User"] }) {
       <p className="text-t2">{text.personasAbout}</p>
       {(personas.isError || act.isError) && <ProblemLine error={personas.error ?? act.error} />}
       {canEdit && <Button kind="primary" icon="plus" onClick={() => setEdited(null)}>{own.add}</Button>}
-      {personas.data?.items.map((each) => <PersonaCard key={each.name} persona={each} canEdit={canEdit} edit={setEdited} remove={() => setRemoved(each.name)} />)}
+      <div className="space-y-2">{personas.data?.items.map((each) => <PersonaCard key={each.name} persona={each} canEdit={canEdit} edit={setEdited} remove={() => setRemoved(each.name)} />)}</div>
       {edited !== undefined && <PersonaEditor persona={edited} tools={tools} onClose={() => setEdited(undefined)} />}
       {removed && (
         <Dialog title={own.removeTitle(removed)} onClose={() => setRemoved("")}>
@@ -150,8 +150,8 @@ function PersonaCard({ persona, canEdit, edit, remove }: CardProps) {
   const whole = useQuery({ queryKey: ["persona", persona.name], enabled: open, staleTime: 60_000, queryFn: () => get<Schemas["WholePersona"]>(`/personas/${persona.name}`) });
   return (
     <section aria-label={persona.name} className="rounded-card border bg-panel">
-      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="fade inset-focus flex min-h-10 w-full items-center gap-2 rounded-card px-3 py-2 text-left hover:bg-hover">
-        <Icon name="chevron" size={12} className={open ? "rotate-90" : ""} /><b>{persona.name}</b>{persona.own && <Badge tone="info">{own.own}</Badge>}<span className="min-w-0 grow text-t2"><SafeText text={persona.description} /></span><Badge tone={TONES[persona.default as Action] ?? "none"}>{text.otherwise[persona.default] ?? persona.default}</Badge>
+      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="fade inset-focus flex min-h-10 w-full items-center gap-x-2 gap-y-1 rounded-card px-3 py-2 text-left hover:bg-hover max-sm:flex-wrap">
+        <Icon name="chevron" size={12} className={open ? "rotate-90" : ""} /><b>{persona.name}</b>{persona.own && <Badge tone="info">{own.own}</Badge>}<span className="min-w-0 grow text-t2 max-sm:order-1 max-sm:basis-full max-sm:pl-5"><SafeText text={persona.description} /></span><Badge tone={TONES[persona.default as Action] ?? "none"}>{text.otherwise[persona.default] ?? persona.default}</Badge>
       </button>
       {open && (
         <div className="border-t p-3">

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Schemas, get, send } from "../../api/http_client";
 import { useUsers } from "../../api/queries";
-import { ago, bytes, repositoryName, seconds } from "../../number_and_time_format";
+import { ago, bytes, repositoryName, seconds } from "../../display_format";
 import { Button, Field } from "../../shared/form_controls";
 import { useNow } from "../../shared/current_time";
 import { ProblemLine } from "../../shared/error_message";
@@ -22,7 +22,7 @@ export function ServerSettings() {
     <>
       <p className="text-t2">{text.serverAbout}</p>
       <Field type="search" value={filter} onChange={(event) => setFilter(event.target.value)} placeholder={text.filter} aria-label={text.filter} className="w-72" />
-      <Table head={[text.name, text.value, text.origin]} empty={text.none} rows={rows.map(([name, each]) => [<code key="name">{name}</code>, <code key="value" className="break-all"><SafeText text={JSON.stringify(each.value)} /></code>, <span key="origin" className="text-t3">{each.origin}</span>])} />
+      <Table head={[text.name, text.value, text.origin]} empty={text.none} rows={rows.map(([name, each]) => [<code key="name" className="max-sm:[overflow-wrap:anywhere]">{name}</code>, <code key="value" className="break-all"><SafeText text={JSON.stringify(each.value)} /></code>, <span key="origin" className="text-t3">{each.origin}</span>])} />
     </>
   );
 }
@@ -45,7 +45,7 @@ export function AuditLog() {
   const audit = useQuery({ queryKey: ["audit"], queryFn: async () => (await get<Schemas["AuditPage"]>("/audit?limit=100")).items });
   const users = useUsers(true);
   const names = new Map(users.data?.map((each) => [each.id, each.name]));
-  return <Table head={[text.when, text.name, text.action, text.about, text.address]} empty={text.none} rows={(audit.data ?? []).map((each) => [ago(each.at_ms, now), names.get(each.user_id) ?? "", <span key="action" className={each.ok ? "" : "text-bad"}>{each.action}</span>, <SafeText key="object" text={`${each.object} ${each.detail}`} />, each.address])} />;
+  return <Table head={[text.when, text.name, text.action, text.about, text.address]} empty={text.none} rows={(audit.data ?? []).map((each) => [ago(each.at_ms, now), names.get(each.user_id) ?? "", <span key="action" className={each.ok ? "" : "text-bad"}>{each.action}</span>, <span key="object" className="block min-w-40 [overflow-wrap:anywhere]"><SafeText text={`${each.object} ${each.detail}`.replace(/usr_\w+/g, (id) => names.get(id) ?? id)} /></span>, each.address])} />;
 }
 
 export function Health() {

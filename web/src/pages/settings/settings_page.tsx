@@ -1,9 +1,10 @@
-// Settings: one's own, and for owners those of the installation. Every value says where it comes from.
-import { useEffect } from "react";
+// Settings: the user's own, and for owners those of the installation. Every value is shown with its origin.
+import { setPageTitle } from "../../shared/page_title";
+import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/http_client";
 import { strings } from "../../strings";
-import { Approvals, Models, You } from "./own_account";
+import { Approvals, Models, You } from "./account_approvals_and_model_keys";
 import { UserList } from "./users_and_invites";
 import { PersonaList, Rules } from "./personas_and_policies";
 import { Secrets } from "./secrets";
@@ -19,11 +20,15 @@ export function SettingsPage({ section, user }: { section: string; user: User })
   const shown = SECTIONS.filter(([, , forOwners]) => isOwner || !forOwners);
   const title = shown.find(([name]) => name === section)?.[1] ?? text.you;
   useEffect(() => {
-    document.title = `${title} · ${strings.hutch}`;
+    setPageTitle(title);
   }, [title]);
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => { // on a phone the sections are one line
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [section]);
   return (
     <main className="flex h-full max-sm:flex-col">
-      <nav aria-label={strings.nav.settings} className="w-48 shrink-0 overflow-auto border-r bg-panel p-2 max-sm:flex max-sm:w-full max-sm:border-b max-sm:border-r-0">
+      <nav ref={nav} aria-label={strings.nav.settings} className="no-scrollbar w-48 shrink-0 overflow-auto border-r bg-panel p-2 max-sm:flex max-sm:w-full max-sm:border-b max-sm:border-r-0">
         {shown.map(([name, label]) => (
           <Link key={name} href={`/settings/${name}`} {...(name === section ? { "aria-current": "page" as const } : {})} className={`fade flex h-7 items-center rounded-row px-2 whitespace-nowrap pointer-coarse:h-11 ${name === section ? "bg-selected text-t1" : "text-t2 hover:bg-hover"}`}>{label}</Link>
         ))}

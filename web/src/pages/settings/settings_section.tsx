@@ -1,4 +1,4 @@
-// What the sections of the settings are made of.
+// Shared parts of the sections of the settings.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { strings } from "../../strings";

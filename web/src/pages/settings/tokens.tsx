@@ -3,14 +3,14 @@ import { useQuery } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
 import { type Schemas, get, post, send } from "../../api/http_client";
 import { copyText } from "../../clipboard";
-import { ago } from "../../number_and_time_format";
+import { ago } from "../../display_format";
 import { Badge, Button, Field } from "../../shared/form_controls";
 import { Dialog } from "../../shared/dialog";
 import { useNow } from "../../shared/current_time";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { text } from "../../strings/tokens";
+import { text } from "../../strings/api_tokens";
 import { CHOICE, Card, Table, useDo } from "./settings_section";
 
 type Token = Schemas["Token"];
@@ -82,7 +82,7 @@ function NewToken({ scopes }: { scopes: Scope[] }) {
         <fieldset>
           <legend className="text-12 text-t2">{text.scopes}</legend>
           {scopes.map((scope) => (
-            <label key={scope} className="mt-1 flex items-center gap-2"><input type="radio" name="scope" checked={chosen === scope} onChange={() => setChosen(scope)} className="accent-accent" /><b className="w-12">{text.scope[scope]}</b><span className="text-t2">{text.scopeAbout[scope]}</span></label>
+            <label key={scope} className="mt-1 flex items-center gap-2"><input type="radio" name="scope" checked={chosen === scope} onChange={() => setChosen(scope)} className="accent-accent" /><b className="w-14 shrink-0">{text.scope[scope]}</b><span className="text-t2">{text.scopeAbout[scope]}</span></label>
           ))}
         </fieldset>
         {days === "" && <p className="text-warn">{text.neverWarning}</p>}

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Schemas, get, post, send } from "../../api/http_client";
 import { useUsers } from "../../api/queries";
-import { ago } from "../../number_and_time_format";
+import { ago } from "../../display_format";
 import { Badge, Button } from "../../shared/form_controls";
 import { useNow } from "../../shared/current_time";
 import { ProblemLine } from "../../shared/error_message";

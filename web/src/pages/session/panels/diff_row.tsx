@@ -4,7 +4,7 @@ import { Added, Button, IconButton } from "../../../shared/form_controls";
 import type { DiffLine } from "../../../shared/patch_parser";
 import { LineText } from "../../../shared/diff_lines";
 import { Icon } from "../../../shared/icons";
-import { SafeText } from "../../../shared/safe_text";
+import { SafeText, showHidden } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import { type ChangeRow, type Comment, type Draft, type Side, hunkKey, numberOf, sideOf } from "./diff_rows";
 
@@ -56,7 +56,7 @@ export function FileHeader({ row, actions }: { row: ChangeRow; actions: Actions 
       {actions.canWrite && <Keep label={strings.changes.keepFile(file.path)} isKept={actions.isKept(file.path)} set={(kept) => actions.setKept(file.path, kept)} />}
       <button type="button" aria-expanded={open} onClick={() => actions.toggle(file.path)} className="inset-focus flex min-w-0 grow items-center gap-2 text-left">
         <Icon name="chevron" size={12} className={`text-t3 ${open ? "rotate-90" : ""}`} />
-        <code className={`min-w-0 truncate ${actions.isKept(file.path) ? "" : "line-through"}`}><SafeText text={file.oldPath && file.oldPath !== file.path && !file.isNew ? `${file.oldPath} → ${file.path}` : file.path} /></code>
+        <code className={`min-w-0 truncate ${actions.isKept(file.path) ? "" : "line-through"}`}><SafeText oneLine text={file.oldPath && file.oldPath !== file.path && !file.isNew ? `${file.oldPath} → ${file.path}` : file.path} /></code>
         <Added added={file.added} deleted={file.deleted} />
         {!open && file.added + file.deleted > 0 && <span className="meta truncate">{strings.changes.folded(file.added + file.deleted)}</span>}
       </button>
@@ -66,7 +66,7 @@ export function FileHeader({ row, actions }: { row: ChangeRow; actions: Actions 
 }
 
 function Keep({ label, isKept, set }: { label: string; isKept: boolean; set: (kept: boolean) => void }) {
-  return <input type="checkbox" checked={isKept} aria-label={label} title={label} onChange={(event) => set(event.target.checked)} className="size-4 shrink-0 accent-[var(--accent)]" />;
+  return <input type="checkbox" checked={isKept} aria-label={label} title={showHidden(label)} onChange={(event) => set(event.target.checked)} className="size-4 shrink-0 accent-[var(--accent)]" />;
 }
 
 function HunkHeader({ row, actions }: { row: Extract<ChangeRow, { kind: "hunk" }>; actions: Actions }) {
@@ -109,7 +109,11 @@ function Cells({ line, side, row, actions }: CellProps) {
 function CommentForm({ draft, actions }: { draft: Draft; actions: Actions }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const range = draft.from === draft.to ? strings.diff.comment(draft.from) : strings.changes.commentOn(draft.from, draft.to);
-  useEffect(() => area.current?.focus({ preventScroll: true }), [draft.from, draft.to]);
+  useEffect(() => {
+    area.current?.focus({ preventScroll: true });
+    const measured = requestAnimationFrame(() => area.current?.form?.scrollIntoView({ block: "nearest" })); // its place is known then
+    return () => cancelAnimationFrame(measured);
+  }, [draft.from, draft.to]);
   const submit = () => {
     const text = area.current?.value.trim() ?? "";
     if (text) actions.addComment(text);

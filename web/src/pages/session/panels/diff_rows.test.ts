@@ -35,4 +35,14 @@ describe("rows of a diff", () => {
   it("can be taken back", () => {
     expect(reversePatch(file, [0])).toBe("--- a/a.py\n+++ b/a.py\n@@ -1,4 +1,3 @@\n one\n+two\n-TWO\n-more\n three\n");
   });
+
+  it("name a file as it is, not as git quotes it", () => {
+    const added = "new file mode 100644\nindex 0000000..1\n--- /dev/null\n";
+    const patch = [
+      `diff --git "a/safe\\342\\200\\256 \\"x\\".txt" "b/safe\\342\\200\\256 \\"x\\".txt"\n${added}+++ "b/safe\\342\\200\\256 \\"x\\".txt"\n@@ -0,0 +1 @@\n+a\n`,
+      `diff --git a/two words.txt b/two words.txt\n${added}+++ b/two words.txt\t\n@@ -0,0 +1 @@\n+a\n`,
+      'diff --git "a/\\303\\244" "b/\\303\\244"\nindex 1..2\nBinary files differ\n',
+    ].join("");
+    expect(parsePatch(patch).map((each) => each.path)).toEqual(['safe\u202e "x".txt', "two words.txt", "ä"]);
+  });
 });

@@ -80,7 +80,7 @@ export function quoted(file: FileDiff, { side, from, to }: Draft): string[] {
   return file.hunks.flatMap((hunk) => hunk.lines.filter(inside).map((line) => line.text));
 }
 
-/** What the agent reads. */
+/** The text for the agent. */
 export function messageOf(comments: readonly Comment[]): string {
   return comments.map(({ path, side, from, to, quoted: lines, text }) => {
     const place = `${path}:${from === to ? from : `${from}-${to}`}${side === "old" ? " (before the change)" : ""}`;

@@ -2,21 +2,24 @@
 import { EditorView } from "@codemirror/view";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
-import { bytes, clock } from "../../../number_and_time_format";
+import { bytes, clock } from "../../../display_format";
 import { Button, IconButton } from "../../../shared/form_controls";
 import { Icon } from "../../../shared/icons";
 import { ProblemLine } from "../../../shared/error_message";
-import { SafeText } from "../../../shared/safe_text";
+import { SafeText, showHidden } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
-import type { Tool } from "../../../fold/view_types";
+import type { Breakpoint, Tool } from "../../../fold/view_types";
 import { useSessionContext, useView } from "../session_context";
 import { RejectButton } from "../undo_dialog";
 import { type Following, useAgentEdits } from "./follow_agent_edits";
+import { showDebugger } from "./breakpoint_gutter";
+import { CAN_DEBUG, setBreakpoints, toggled } from "./debugger_requests";
 import { Document } from "./open_documents";
 import { keepPlace, storedPlace, useTabs } from "./editor_tabs";
-import { type Part, addressOf } from "./unshared_files";
+import { type Part, addressOf } from "./unshared_file_reading";
 
 const MAX_ROWS = 80;
+const NO_BREAKPOINTS: readonly Breakpoint[] = [];
 
 function parseTarget(target: string): { path: string; line: number } {
   const found = /^(.*?):(\d+)$/.exec(target);
@@ -24,18 +27,24 @@ function parseTarget(target: string): { path: string; line: number } {
 }
 
 export function Editor() {
-  const { id, me, canWrite, documents: channel } = useSessionContext();
+  const { id, me, canEdit: canWrite, documents: channel } = useSessionContext();
   const [params, setParams] = useSearchParams();
   const { path, line } = parseTarget(params.get("file") ?? "");
   const [, renew] = useState(0);
   const [documents] = useState(() => new Map<string, Document>());
   const region = useRef<HTMLDivElement>(null);
-  const { tabs, preview, keep, close } = useTabs(id, path);
+  const { tabs, preview, shown, keep, close } = useTabs(id, path);
 
   const show = useCallback((next: string) => setParams((before) => { const after = new URLSearchParams(before); if (next) after.set("file", next); else after.delete("file"); return after; }, { replace: true }), [setParams]);
+  const [before] = useState(path ? "" : shown); // an address without a file opens the one that was shown last
+  useEffect(() => {
+    if (before) show(before);
+  }, [before, show]);
   const closeTab = (closed: string) => {
+    const hadFocus = document.activeElement?.closest("[data-tab]") !== null;
     const next = close(closed);
     if (closed === path) show(next);
+    if (hadFocus) requestAnimationFrame(() => document.querySelector<HTMLElement>("[data-tab] [aria-pressed=true]")?.focus());
   };
   useEffect(() => {
     for (const [each, document_] of documents) {
@@ -74,7 +83,7 @@ export function Editor() {
   );
 }
 
-/** What the agent changed last in this file, while it was not seen, and the way to take it back. */
+/** The last unseen change of the agent in this file, with a button that reverts it. */
 function AgentStrip({ document: doc }: { document: Document }) {
   const view = useView();
   const row = view.rows.slice(-MAX_ROWS).findLast((each): each is Tool => each.kind === "tool" && each.status === "ok" && each.files.some((file) => file.path === doc.path));
@@ -121,17 +130,18 @@ function Tab({ path, document: doc, active, isPreview, show, keep, close }: TabP
   const words = status === "typing" ? strings.panel.typing : status === "kept" ? strings.panel.keptHere : savedAtMs ? strings.panel.saved(clock(savedAtMs)) : "";
   return (
     <div className={`flex shrink-0 items-center border-r border-b-2 pr-1 ${active ? "border-b-accent bg-panel" : "border-b-transparent"}`} data-tab={path}>
-      <button type="button" aria-pressed={active} onClick={show} onDoubleClick={keep} title={isPreview ? strings.editor.previewTab(path) : path} className={`inset-focus flex h-full items-center gap-1.5 px-2 text-12 ${isPreview ? "italic" : ""}`}>
-        <SafeText text={path.split("/").pop() ?? path} />
+      <button type="button" aria-pressed={active} onClick={show} onDoubleClick={keep} title={showHidden(isPreview ? strings.editor.previewTab(path) : path)} className={`inset-focus flex h-full items-center gap-1.5 px-2 text-12 ${isPreview ? "italic" : ""}`}>
+        <SafeText oneLine text={path.split("/").pop() ?? path} />
         {mark && <span title={words} className={mark === "⚠" ? "text-warn" : mark === "✓" ? "text-ok" : "text-t3"}>{mark}<span className="sr-only">{words}</span></span>}
       </button>
-      <IconButton icon="cross" size={10} label={strings.panel.closeTab(path)} onClick={close} />
+      <IconButton icon="cross" size={10} label={strings.panel.closeTab(path)} data-close onClick={close} />
     </div>
   );
 }
 
 function Body({ document: doc, line }: { document: Document; line: number }) {
-  const { session, isReadOnly } = useSessionContext();
+  const { isReadOnly } = useSessionContext();
+  const { state } = useView();
   const host = useRef<HTMLDivElement>(null);
   const ready = doc.state !== null;
   const [goesToLine] = useState(line > 0);
@@ -161,6 +171,7 @@ function Body({ document: doc, line }: { document: Document; line: number }) {
     const target = view.state.doc.line(Math.min(line, view.state.doc.lines));
     view.dispatch({ selection: { anchor: target.from }, effects: EditorView.scrollIntoView(target.from, { y: "center" }) });
   }, [doc, line, ready]);
+  useBreakpoints(doc, ready);
   return (
     <div className="flex min-h-0 grow flex-col">
       {doc.error !== null && <div className="p-1"><ProblemLine error={doc.error} /></div>}
@@ -173,13 +184,26 @@ function Body({ document: doc, line }: { document: Document; line: number }) {
       <AgentStrip document={doc} />
       {doc.part && <PartBar document={doc} part={doc.part} />}
       {doc.isPlain && !doc.part && <p className="meta bg-code px-3 py-1">{strings.panel.plain}</p>}
-      {session?.state === "parked" && <p className="meta bg-code px-3 py-1">{strings.panel.parked}</p>}
+      {state === "parked" && <p className="meta bg-code px-3 py-1">{strings.panel.parked}</p>}
       <div ref={host} className="ring-inside min-h-0 grow overflow-hidden" />
     </div>
   );
 }
 
-/** What is shown of a file that is too large or no text, the way to the rest, and the whole as a download. */
+/** Show the breakpoints of the file, and the line of the debugger's stop. Users with write access can set them. */
+function useBreakpoints(doc: Document, isReady: boolean) {
+  const { id, canChange } = useSessionContext();
+  const { debug } = useView();
+  const breakpoints = debug.breakpoints[doc.path] ?? NO_BREAKPOINTS;
+  const stoppedAt = debug.place.path === doc.path ? debug.place.line : 0;
+  useEffect(() => {
+    const mayToggle = canChange && CAN_DEBUG.test(doc.path);
+    const toggle = (line: number) => void setBreakpoints(id, doc.path, toggled(breakpoints, line)).catch((error: unknown) => doc.fail(error));
+    doc.view?.dispatch({ effects: showDebugger.of({ breakpoints, stoppedAt, toggle: mayToggle ? toggle : null }) });
+  }, [id, doc, isReady, canChange, breakpoints, stoppedAt]);
+}
+
+/** The shown part of a file that is too large or no text, with buttons for other parts and a download. */
 function PartBar({ document: doc, part }: { document: Document; part: Part }) {
   const isWhole = part.start === 0 && part.end >= part.size;
   const hash = part.etag.replace(/[^0-9a-f]/g, "");
@@ -190,7 +214,7 @@ function PartBar({ document: doc, part }: { document: Document; part: Part }) {
       <span className="grow" />
       {part.start > 0 && <Button kind="quiet" small onClick={() => void doc.showPage(Math.max(0, part.start - (part.end - part.start)))}>{strings.panel.earlierPart}</Button>}
       {part.end < part.size && <Button kind="quiet" small onClick={() => void doc.showPage(part.end)}>{strings.panel.laterPart}</Button>}
-      <a href={`/api/v1${addressOf(doc.session, doc.path)}`} download={doc.path.split("/").pop() ?? ""} className="text-link underline">{strings.panel.download}</a>
+      <a href={`/api/v1${addressOf(doc.session, doc.path)}`} download={showHidden(doc.path.split("/").pop() ?? "")} className="text-link underline">{strings.panel.download}</a>
     </div>
   );
 }

@@ -1,8 +1,8 @@
-// Which files are open, in which order, and where each was scrolled to. A reload finds them again.
+// Open files, their order, and their scroll positions. They survive a reload.
 import { useEffect, useState } from "react";
 
 const MAX_TABS = 12;
-type Tabs = { open: string[]; preview: string }; // the preview gives way to the next file
+type Tabs = { open: string[]; preview: string; shown?: string }; // the preview gives way to the next file
 
 function read<T>(key: string, otherwise: T): T {
   try {
@@ -20,17 +20,20 @@ export function useTabs(session: string, path: string) {
   });
   if (path && !tabs.open.includes(path)) {
     const open = tabs.open.filter((each) => each !== tabs.preview);
-    setTabs({ open: [...open, path].slice(-MAX_TABS), preview: path });
+    setTabs({ open: [...open, path].slice(-MAX_TABS), preview: path, shown: path });
   }
+  if (path && tabs.open.includes(path) && tabs.shown !== path) setTabs({ ...tabs, shown: path });
   useEffect(() => sessionStorage.setItem(key, JSON.stringify(tabs)), [key, tabs]);
   return {
     tabs: tabs.open,
     preview: tabs.preview,
+    /** The one that was shown last, also before a reload or another page. */
+    shown: tabs.shown && tabs.open.includes(tabs.shown) ? tabs.shown : tabs.open.at(-1) ?? "",
     keep: (kept: string) => { if (tabs.preview === kept) setTabs({ ...tabs, preview: "" }); },
     /** Close a tab. Returns the one that takes its place. */
     close: (closed: string): string => {
       const open = tabs.open.filter((each) => each !== closed);
-      setTabs({ open, preview: tabs.preview === closed ? "" : tabs.preview });
+      setTabs({ ...tabs, open, preview: tabs.preview === closed ? "" : tabs.preview });
       return open[Math.max(0, tabs.open.indexOf(closed) - 1)] ?? "";
     },
   };

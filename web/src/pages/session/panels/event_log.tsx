@@ -50,9 +50,9 @@ export function Log({ shown }: { shown: boolean }) {
               const entry = entries[item.index];
               return entry && (
                 <button key={entry.seq} type="button" onClick={() => setOpened(opened === entry ? null : entry)} className={`inset-focus absolute inset-x-0 flex h-6 items-center gap-3 px-3 text-left ${opened === entry ? "bg-selected" : "hover:bg-hover"}`} style={{ top: item.start }}>
-                  <span className="w-10 text-right text-t3">{entry.seq}</span>
-                  <span className="w-20 text-t3">{new Date(entry.at_ms).toLocaleTimeString("en-GB")}</span>
-                  <span className="w-44 truncate text-t1">{entry.event.type}</span>
+                  <span className="w-10 shrink-0 text-right text-t3">{entry.seq}</span>
+                  <span className="w-16 shrink-0 text-t3 max-sm:hidden">{new Date(entry.at_ms).toLocaleTimeString("en-GB")}</span>
+                  <span className="w-44 shrink-0 truncate text-t1 max-sm:w-32">{entry.event.type}</span>
                   <span className="min-w-0 truncate text-t3"><SafeText text={summary(entry)} /></span>
                 </button>
               );
@@ -74,7 +74,7 @@ function summary(entry: AnyEntry): string {
   const { event } = entry;
   for (const name of ["path", "command", "text", "prompt", "message", "summary", "reason", "tool", "title", "host"]) {
     const value = event[name];
-    if (typeof value === "string" && value) return value.slice(0, 160).replaceAll("\n", " ");
+    if (typeof value === "string" && value && value !== "{}") return value.slice(0, 160).replaceAll("\n", " ");
   }
   return "";
 }

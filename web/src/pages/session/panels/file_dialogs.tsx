@@ -1,4 +1,4 @@
-// What is asked before a file or directory is created, moved or deleted.
+// Dialogs before a file or directory is created, moved or deleted.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Schemas, get, inAddress, post, send } from "../../../api/http_client";

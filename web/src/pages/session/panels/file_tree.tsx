@@ -7,24 +7,25 @@ import type { FileMark } from "../../../fold/view_types";
 import { Field, IconButton } from "../../../shared/form_controls";
 import { Icon } from "../../../shared/icons";
 import { ProblemLine } from "../../../shared/error_message";
-import { SafeText } from "../../../shared/safe_text";
+import { pathPattern } from "../../../shared/path_pattern";
+import { SafeText, showHidden } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
 import { useSessionContext, useView } from "../session_context";
 import { Menu, MenuItem } from "../conversation_rows";
 import { type FileAction, FileDialog } from "./file_dialogs";
 import { type File, useListings } from "./file_listings";
-import { UploadList, useUploads } from "./uploads";
+import { UploadList, useUploads } from "./file_uploads";
 
 type Node = { file: File; level: number; open: boolean; size: number; place: number };
 
-const ROW_PX = 24;
+const ROW_PX = matchMedia("(pointer: coarse)").matches ? 44 : 24; // the size of a target under a finger
 const MAX_FOUND = 200;
 const MARKS: Record<FileMark["kind"], [string, string]> = { created: ["A", "text-ok"], modified: ["M", "text-warn"], deleted: ["D", "text-bad"], moved: ["R", "text-info"] };
 
 const DRAGGED = "application/x-hutch-path";
 
 export function Files({ collapse }: { collapse?: () => void }) {
-  const { id, openFile, canWrite } = useSessionContext();
+  const { id, openFile, canChange: canWrite } = useSessionContext();
   const view = useView();
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [filter, setFilter] = useState("");
@@ -37,10 +38,10 @@ export function Files({ collapse }: { collapse?: () => void }) {
   const stamp = Object.values(view.files).reduce((last, mark) => Math.max(last, mark.seq), 0);
   const directories = useMemo(() => ["", ...opened], [opened]);
   const listings = useListings(id, directories, stamp);
-  const found = useQuery({ queryKey: ["glob", id, words], enabled: words !== "", queryFn: () => get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=${MAX_FOUND}&pattern=${encodeURIComponent(`**/*${words.replace(/[[\]*?{}\\!]/g, "[$&]")}*`)}`), placeholderData: (before) => before });
+  const found = useQuery({ queryKey: ["glob", id, words], enabled: words !== "", queryFn: () => get<Schemas["Paths"]>(`/sessions/${id}/glob?limit=${MAX_FOUND}&pattern=${encodeURIComponent(pathPattern(words))}`), placeholderData: (before) => before });
   const lists = useUnchanged(listings.map((each) => each.data));
   // Files of open directories are found at once, those of others when the server has searched.
-  const near = useMemo(() => (words ? lists.flatMap((each) => each ?? []).filter((file) => file.kind === "file" && nameOf(file.path).includes(words)).slice(0, MAX_FOUND).map((file) => file.path) : []), [words, lists]);
+  const near = useMemo(() => (words ? lists.flatMap((each) => each ?? []).filter((file) => file.kind === "file" && nameOf(file.path).toLowerCase().includes(words.toLowerCase())).slice(0, MAX_FOUND).map((file) => file.path) : []), [words, lists]);
   const paths = found.isPlaceholderData || !found.data ? (near.length ? near : found.data?.paths) : found.data.paths;
   // Made again only for other files: the panel is drawn at each frame of a scroll or of a streamed reply.
   const nodes = useMemo(() => (words ? (paths ?? []).map((path, index, all): Node => ({ file: { path, kind: "file", size: 0, mode: 0, target: null, modified_ms: 0, utf8: true }, level: 1, open: false, size: all.length, place: index + 1 })) : flatten(directories, lists, opened)), [words, paths, directories, lists, opened]);
@@ -104,8 +105,8 @@ export function Files({ collapse }: { collapse?: () => void }) {
   const failed = listings[0]?.error;
   return (
     <div className="flex h-full flex-col">
-      <div className="flex h-8 shrink-0 items-center gap-0.5 border-b bg-frame px-1">
-        <Field value={filter} onChange={(event) => setFilter(event.target.value)} placeholder={strings.panel.filterFiles} aria-label={strings.panel.filterFiles} className="!h-6 grow text-12" />
+      <div className="flex h-8 shrink-0 items-center gap-0.5 border-b bg-frame px-1 pointer-coarse:h-11">
+        <Field value={filter} onChange={(event) => setFilter(event.target.value)} placeholder={strings.panel.filterFiles} aria-label={strings.panel.filterFiles} className="!h-6 grow text-12 pointer-coarse:!h-10" />
         {canWrite && (
           <Menu label={strings.session.more} icon="plus">
             <MenuItem icon="file" onSelect={() => setDoing({ kind: "file", path: inSelected })}>{strings.panel.newFile}</MenuItem>
@@ -158,15 +159,15 @@ function flatten(directories: string[], listings: readonly (File[] | undefined)[
 type RowProps = { node: Node; top: number; mark: FileMark | undefined; dirty: boolean; whole: boolean; selected: boolean; activate: (file: File) => void; act: (action: FileAction) => void };
 
 function TreeRow({ node, top, mark, dirty, whole, selected, activate, act }: RowProps) {
-  const { id, canWrite } = useSessionContext();
+  const { id, canChange: canWrite } = useSessionContext();
   const { file, level, open } = node;
   const isDirectory = file.kind === "directory";
   const shown = mark && MARKS[mark.kind];
   return (
     <div id={`file-${file.path}`} role="treeitem" aria-level={level} aria-setsize={node.size} aria-posinset={node.place} aria-selected={selected} {...(isDirectory ? { "aria-expanded": open } : {})} data-path={file.path} draggable={canWrite} onDragStart={(event) => event.dataTransfer.setData(DRAGGED, file.path)} onClick={() => activate(file)} style={{ top, paddingLeft: 4 + (level - 1) * 12 }}
-      className={`group absolute inset-x-0 flex h-6 items-center gap-1 pr-1 ${selected ? "bg-selected" : "hover:bg-hover"} ${mark?.by === "agent" ? "border-l-2 border-agent" : "border-l-2 border-transparent"}`}>
+      className={`group absolute inset-x-0 flex h-6 items-center gap-1 pr-1 pointer-coarse:h-11 ${selected ? "bg-selected" : "hover:bg-hover"} ${mark?.by === "agent" ? "border-l-2 border-agent" : "border-l-2 border-transparent"}`}>
       <Icon name={isDirectory ? "chevron" : "file"} size={12} className={`text-t3 ${open ? "rotate-90" : ""}`} />
-      <span className={`min-w-0 grow truncate text-13 ${shown ? shown[1] : ""}`} title={file.path}><SafeText text={whole ? file.path : nameOf(file.path)} /></span>
+      <span className={`min-w-0 grow truncate text-13 ${shown ? shown[1] : ""}`} title={showHidden(file.path)}><SafeText oneLine text={whole ? file.path : nameOf(file.path)} /></span>
       {isDirectory && dirty && <span className="size-1.5 rounded-full bg-warn" />}
       {(canWrite || !isDirectory) && (
         <span className="opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:opacity-100" onClick={(event) => event.stopPropagation()}>

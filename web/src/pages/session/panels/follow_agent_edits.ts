@@ -4,7 +4,7 @@ import { EditorView } from "@codemirror/view";
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import type { Tool, View } from "../../../fold/view_types";
 import { useSessionContext, useView } from "../session_context";
-import { type AgentEdit, editOf, isAtWork } from "./streamed_edit_parser";
+import { type AgentEdit, editOf, isAtWork, isEdit } from "./streamed_edit_parser";
 import type { Document } from "./open_documents";
 
 const DRAW_MS = 200; // the agent's caret moves at most five times a second
@@ -14,12 +14,16 @@ const MAX_ROWS = 80;
 export type Following = { isOn: boolean; toggle: () => void };
 
 /** Edits at work now, the oldest first, and those that ended just before. */
-class LiveEdits {
+export class LiveEdits {
+  /** The newest edit of the run if it began and ended between two updates: a slow page would not follow it otherwise. */
+  missed: AgentEdit | null = null;
   private ended = new Map<string, { edit: AgentEdit; atMs: number }>();
   private known = new Map<string, { row: Tool; edit: AgentEdit }>();
+  private newestId: string | null = null; // null before the first update
 
   update(view: View, now: number): AgentEdit[] {
     const found = new Map<string, { row: Tool; edit: AgentEdit }>();
+    this.missed = this.findMissed(view);
     for (let at = view.rows.length - 1; at >= Math.max(0, view.rows.length - MAX_ROWS); at -= 1) {
       const row = view.rows[at];
       if (row?.kind !== "tool" || !isAtWork(row) || (row.runId !== view.run && view.run)) continue;
@@ -32,6 +36,14 @@ class LiveEdits {
     this.known = found;
     return [...[...this.ended.values()].map((each) => each.edit), ...[...found.values()].reverse().map((each) => each.edit)];
   }
+
+  private findMissed(view: View): AgentEdit | null {
+    const newest = view.rows.slice(-MAX_ROWS).findLast((row): row is Tool => row.kind === "tool" && isEdit(row) && row.runId === view.run);
+    const isFirst = this.newestId === null;
+    if ((newest?.id ?? "") === this.newestId) return null;
+    this.newestId = newest?.id ?? "";
+    return newest && !isFirst && !isAtWork(newest) ? editOf(newest) : null;
+  }
 }
 
 export function useAgentEdits(documents: Map<string, Document>, path: string, show: (path: string) => void, region: RefObject<HTMLElement | null>): Following {
@@ -40,7 +52,7 @@ export function useAgentEdits(documents: Map<string, Document>, path: string, sh
   const [live] = useState(() => new LiveEdits());
   const drawnAt = useRef(0);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const shown = useRef(path); // what this hook has shown; another file was chosen by the person
+  const shown = useRef([path]); // what this hook has shown, and will when React has rendered it; the person chose any other file
   const view = useView();
 
   const draw = useCallback(() => {
@@ -48,11 +60,11 @@ export function useAgentEdits(documents: Map<string, Document>, path: string, sh
     drawnAt.current = now;
     const edits = live.update(stream.view, now);
     for (const [file, each] of documents) each.showAgent(edits.filter((edit) => edit.path === file), stream.view.persona);
-    const newest = edits.at(-1);
+    const newest = edits.at(-1) ?? live.missed;
     if (edits.length) timer.current ??= setTimeout(() => { timer.current = undefined; draw(); }, DRAW_MS);
     if (!isOn || !newest) return;
     if (newest.path !== path) {
-      shown.current = newest.path;
+      if (shown.current.at(-1) !== newest.path) shown.current.push(newest.path);
       return show(newest.path);
     }
     const doc = documents.get(path);
@@ -67,10 +79,9 @@ export function useAgentEdits(documents: Map<string, Document>, path: string, sh
   useEffect(() => () => { clearTimeout(timer.current); timer.current = undefined; }, [draw]);
 
   useEffect(() => {
-    if (path !== shown.current) {
-      shown.current = path;
-      setOn(false);
-    }
+    const at = shown.current.lastIndexOf(path);
+    if (at < 0) setOn(false);
+    shown.current = at < 0 ? [path] : shown.current.slice(at);
   }, [path, setOn]);
   useEffect(() => {
     const element = region.current;

@@ -14,11 +14,12 @@ import { editorHighlight, editorTheme } from "./editor_theme";
 import { FileKeeper, takeOver } from "./unsaved_text_storage";
 import { languageOf } from "./editor_languages";
 import { type AgentEdit, type Ghost, ghostsOf } from "./streamed_edit_parser";
+import { breakpointGutter } from "./breakpoint_gutter";
 import { agentPreview, clearLanded, hasLanded, markLanded, setGhosts } from "./agent_edit_decorations";
 import { type OtherCursor, otherCursors, setCursors } from "./other_cursors";
-import { type Change, SharedFile, type Shown } from "./shared_file";
+import { type Change, SharedFile, type Shown } from "./synced_file_document";
 import { findReplacements } from "./text_difference";
-import { type Part, type WholeText, readFile, readPage } from "./unshared_files";
+import { type Part, type WholeText, readFile, readPage } from "./unshared_file_reading";
 
 const CURSOR_MS = 100;
 const PLAIN_BYTES = 1024 * 1024;
@@ -65,7 +66,7 @@ export class Document implements Shown {
     return this.canWrite ? this.file.readOnly : strings.panel.noDocuments;
   }
 
-  /** Why nothing can be typed, or what is not written. Empty if all is well. */
+  /** The reason why the file is read-only, or the problem with its saves. Empty if there is none. */
   get remark(): string {
     if (this.readOnlyReason) return this.readOnlyReason;
     if (this.file.problem) return this.file.problem;
@@ -91,7 +92,7 @@ export class Document implements Shown {
     }
   }
 
-  /** A page that had this file open may be gone by now. What it kept is merged like that of one more person. */
+  /** A page that had this file open may be gone by now. Its stored text is merged like that of another user. */
   private takeOverAgain(): void {
     takeOver(this.key, () => this.takeOverAgain()).then((kept) => {
       this.keeper.replaces(kept);
@@ -99,12 +100,12 @@ export class Document implements Shown {
     }).catch((error: unknown) => this.fail(error));
   }
 
-  private fail(error: unknown): void {
+  fail(error: unknown): void {
     this.error = error;
     this.notify();
   }
 
-  // --- what the shared file says ---
+  // --- messages of the shared file ---
 
   replaced(text: string): void {
     if (!this.state) {
@@ -129,14 +130,14 @@ export class Document implements Shown {
     this.apply({ selection: { anchor: last.from + shift + last.insert.length }, scrollIntoView: true });
   }
 
-  // --- what the agent writes ---
+  // --- edits of the agent ---
 
   private agentEdits: AgentEdit[] = [];
   private agentName = "";
   private hasGhosts = false;
   ghosts: Ghost[] = [];
 
-  /** Show what calls will change here, also those that the model still writes. */
+  /** Preview the edits of calls, also of those that the model still writes. */
   showAgent(edits: AgentEdit[], name: string): void {
     if (!edits.length && !this.agentEdits.length) return;
     [this.agentEdits, this.agentName] = [edits, name];
@@ -152,7 +153,7 @@ export class Document implements Shown {
     this.apply({ effects: setGhosts.of({ ghosts: this.ghosts, name: this.agentName }) });
   }
 
-  /** Somebody works here: what the agent wrote was seen. */
+  /** Marks the agent's text as seen, because the user works in the file. */
   seen(): void {
     if (!this.isUnseen) return;
     this.apply({ effects: clearLanded.of(null) });
@@ -213,7 +214,7 @@ export class Document implements Shown {
     }
   }
 
-  // --- what a person does ---
+  // --- actions of the user ---
 
   private onUpdate(update: ViewUpdate): void {
     for (const transaction of update.transactions) {
@@ -246,7 +247,7 @@ export class Document implements Shown {
     return EditorState.create({
       doc: text,
       extensions: [
-        lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars(), foldGutter(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }),
+        breakpointGutter, lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars(), foldGutter(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }),
         EditorState.allowMultipleSelections.of(true),
         EditorState.lineSeparator.of("\n"), // as in the document, so that offsets agree
         EditorView.clipboardInputFilter.of((pasted) => pasted.replace(/\r\n?/g, "\n")),
@@ -259,6 +260,7 @@ export class Document implements Shown {
         ]),
         EditorView.domEventHandlers({
           mousedown: () => this.seen(),
+          blur: () => { if (this.file.isUnsaved) this.save(); return false; }, // a program that is started next reads it
           beforeinput: (event) => (event.inputType === "historyUndo" ? undo() : event.inputType === "historyRedo" ? redo() : false),
         }),
         EditorView.cspNonce.of(nonce), editorTheme, editorHighlight, otherCursors, agentPreview,
@@ -319,7 +321,7 @@ export class Document implements Shown {
   }
 }
 
-/** Where the texts of these changes stand after all of them. */
+/** The ranges of the inserted texts after all of these changes. */
 function insertedRanges(changes: readonly Change[]): { from: number; to: number }[] {
   let shift = 0;
   return changes.map(({ from, to, insert }) => {

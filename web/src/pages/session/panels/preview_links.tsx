@@ -1,4 +1,4 @@
-// What programs in the jail serve. A preview has an address of its own and cannot reach this page.
+// Links to pages that programs in the jail serve. A preview has an address of its own and cannot reach this page.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Schemas, get } from "../../../api/http_client";

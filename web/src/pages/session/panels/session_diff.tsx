@@ -1,5 +1,5 @@
 // The diff of the session, since its start, its last run or any snapshot. Nothing is redrawn under the reader's eyes.
-// Files and hunks that are not to be kept are taken back; comments on lines go to the agent together.
+// Unchecked files and hunks can be reverted; comments on lines go to the agent together.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState } from "react";
@@ -10,7 +10,7 @@ import { MAX_LINE_CHARS } from "../../../shared/diff_lines";
 import { ProblemLine } from "../../../shared/error_message";
 import { strings } from "../../../strings";
 import { useSessionContext, useView } from "../session_context";
-import { ProposeButton } from "../propose_dialog";
+import { ProposeButton } from "../propose_change_dialog";
 import { type Actions, ChangeRowView, FileHeader, HEIGHTS } from "./diff_row";
 import { type ChangeRow, type Comment, type Draft, changeRows, filesOf, hunkKey, messageOf, quoted, reversePatch } from "./diff_rows";
 
@@ -20,7 +20,7 @@ const MAX_LATER = 20;
 const LOCK = /(^|\/)(package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|uv\.lock|poetry\.lock|Pipfile\.lock|Cargo\.lock|composer\.lock|Gemfile\.lock|go\.sum)$/;
 
 export function Changes() {
-  const { id, stream, canWrite, openFile, me } = useSessionContext();
+  const { id, stream, canWrite, canChange, openFile, me } = useSessionContext();
   const view = useView();
   const [since, setSince] = useState("");
   const stamp = view.lastChange?.seq ?? 0;
@@ -60,7 +60,7 @@ export function Changes() {
     }
   };
   const actions: Actions = {
-    isOpen, openFile, draft, setDraft, canWrite,
+    isOpen, openFile, draft, setDraft, canWrite: canChange,
     toggle: (path) => setFolds(new Map(folds).set(path, !isOpen(path))),
     isKept: (key) => !left.has(key),
     setKept: (key, kept) => setLeft(kept ? new Set([...left].filter((each) => each !== key)) : new Set([...left, key])),
@@ -85,12 +85,12 @@ export function Changes() {
             {view.snapshots.slice(1).toReversed().filter((each) => each !== beforeRun).map((each) => <option key={each.number} value={each.number}>{strings.panel.snapshot(each.number, each.reason)}</option>)}
           </select>
         </label>
-        {diff.data && <Added added={diff.data.files.reduce((sum, file) => sum + (file.added ?? 0), 0)} deleted={diff.data.files.reduce((sum, file) => sum + (file.deleted ?? 0), 0)} />}
-        <IconButton icon="diff" size={14} label={isSplit ? strings.changes.unified : strings.changes.split} aria-pressed={isSplit} onClick={() => setSplit(!isSplit)} />
+        {diff.data && files.length > 0 && <Added added={diff.data.files.reduce((sum, file) => sum + (file.added ?? 0), 0)} deleted={diff.data.files.reduce((sum, file) => sum + (file.deleted ?? 0), 0)} />}
+        {files.length > 0 && <IconButton icon={isSplit ? "unified" : "split"} size={14} label={isSplit ? strings.changes.unified : strings.changes.split} onClick={() => setSplit(!isSplit)} />}
         <span className="grow" />
         {isStale && <Button kind="primary" small icon="retry" onClick={() => setShownStamp(stamp)}>{strings.panel.staleChanges}</Button>}
         {left.size > 0 && <Button kind="danger" small icon="undo" onClick={() => void takeBack()}>{strings.changes.takeBack(left.size)}</Button>}
-        {comments.length > 0 && canWrite && <Button kind="primary" small icon="send" onClick={sendComments}>{strings.changes.send(comments.length)}</Button>}
+        {comments.length > 0 && canChange && <Button kind="primary" small icon="send" onClick={sendComments}>{strings.changes.send(comments.length)}</Button>}
         {canWrite && files.length > 0 && <ProposeButton />}
       </div>
       {(diff.isError || error !== null) && <div className="p-2"><ProblemLine error={error ?? diff.error} retry={() => { setError(null); void diff.refetch(); }} /></div>}
@@ -169,7 +169,7 @@ function useComments(id: string): [Comment[], (comments: Comment[]) => void] {
   }];
 }
 
-/** Side by side where there is room, until somebody chooses. */
+/** Side by side where there is room, until the user chooses. */
 function useSplit(scroller: React.RefObject<HTMLDivElement | null>): [boolean, (split: boolean) => void] {
   const [chosen, choose] = useState(() => localStorage.getItem("hutch.diff"));
   const isWide = (scroller.current?.clientWidth ?? 0) >= SPLIT_PX;

@@ -1,4 +1,4 @@
-// What a call of the agent will change in a file, while the model still writes the call.
+// Parses the edit of a file from a call of the agent, while the model still writes the call.
 import type { Tool } from "../../../fold/view_types";
 import { parsePartial } from "../../../fold/partial_json";
 import { findReplacements } from "./text_difference";
@@ -10,7 +10,9 @@ export type AgentEdit = { row: string; path: string; tool: string; args: Record<
 const EDITS = new Set(["write_file", "edit_file"]);
 const AT_WORK = new Set(["writing", "next", "asking", "running"]);
 
-export const isAtWork = (row: Tool) => EDITS.has(row.tool) && AT_WORK.has(row.status);
+/** True for an edit of this session. That of a helper is in the files of the helper. */
+export const isEdit = (row: Tool) => EDITS.has(row.tool) && !row.approval?.helper;
+export const isAtWork = (row: Tool) => isEdit(row) && AT_WORK.has(row.status);
 
 /** The edit of a row whose path is complete. */
 export function editOf(row: Tool): AgentEdit | null {
@@ -66,7 +68,7 @@ function ghostsOfWrite({ args, open }: AgentEdit, text: string): Ghost[] {
   const content = args["content"];
   if (typeof content !== "string") return [];
   const isOpen = open !== null;
-  // The rest of the old text may still be written: only what was passed is known to be replaced.
+  // The rest of the old text may still be written: only the text before this point is known to be replaced.
   const compared = isOpen ? content.slice(0, content.lastIndexOf("\n") + 1) : content;
   const found = findReplacements(text, compared).filter((each) => !isOpen || each.to < text.length || each.insert);
   const ghosts = found.map(({ from, to, insert }): Ghost => ({ from, to: isOpen && to >= text.length ? from : to, text: insert, isOpen: false }));
@@ -112,7 +114,7 @@ function rangeOf(edit: Record<string, unknown>, openName: string, text: string):
   return null;
 }
 
-/** Where a line begins; the end of the text if there are fewer lines. */
+/** The offset at which a line begins; the end of the text if there are fewer lines. */
 function lineStart(text: string, line: number): number {
   let at = 0;
   for (let count = 1; count < line; count += 1) {

@@ -1,5 +1,7 @@
 // One terminal: bytes by WebSocket, acknowledged when they were shown, resumed where they stopped.
 import type { Terminal } from "@xterm/xterm";
+import { watchSocket } from "../../../api/socket_watch";
+import { strings } from "../../../strings";
 
 const ACK_BYTES = 50_000;
 const RETRY_MS = [300, 1000, 2000, 4000, 8000];
@@ -42,6 +44,7 @@ export class TerminalConnection {
       this.attempts += 1;
       this.timer = setTimeout(() => this.connect(), wait);
     };
+    watchSocket(socket, () => this.sendJson({ type: "ping" }));
   }
 
   private print(socket: WebSocket, data: Uint8Array): void {
@@ -76,6 +79,7 @@ export class TerminalConnection {
 
   type(text: string): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(new TextEncoder().encode(text));
+    else if (this.status.exit === undefined) this.updateStatus({ refused: strings.terminal.notSent }); // a shell would run it later
   }
 
   resize(): void {

@@ -7,23 +7,24 @@ import { useEffect, useRef, useState } from "react";
 import { SearchAddon } from "@xterm/addon-search";
 import { type Schemas, get, post, send } from "../../../api/http_client";
 import { copyText } from "../../../clipboard";
-import { bytes } from "../../../number_and_time_format";
-import { openPalette } from "../../../shared/command_palette";
+import { bytes } from "../../../display_format";
+import { openPalette } from "../../../shared/command_palette_keys";
 import { Button, Field, IconButton, Keys } from "../../../shared/form_controls";
 import { ProblemLine } from "../../../shared/error_message";
 import { SafeText } from "../../../shared/safe_text";
-import { openLink, targetOf, terminalTheme } from "../../../shared/terminal_theme";
+import { openLink, targetOf, terminalTheme } from "../../../shared/terminal_theme_and_links";
 import { strings } from "../../../strings";
-import { useSessionContext } from "../session_context";
+import { useSessionContext, useView } from "../session_context";
 import { TerminalConnection } from "./terminal_connection";
 
 export function Terminals({ shown }: { shown: boolean }) {
-  const { id, canWrite } = useSessionContext();
+  const { id, canChange: canWrite } = useSessionContext();
   const queries = useQueryClient();
   const [chosen, setChosen] = useState("");
   const [focused, setFocused] = useState(""); // opened here by the person, so it gets the focus
   const [error, setError] = useState<unknown>(null);
-  const list = useQuery({ queryKey: ["terminals", id], queryFn: async () => (await get<Schemas["Terminals"]>(`/sessions/${id}/terminals`)).items });
+  const { terminals: opened } = useView(); // by anybody
+  const list = useQuery({ queryKey: ["terminals", id, opened], queryFn: async () => (await get<Schemas["Terminals"]>(`/sessions/${id}/terminals`)).items, placeholderData: (before) => before });
   const open = async () => {
     setError(null);
     try {
@@ -43,26 +44,26 @@ export function Terminals({ shown }: { shown: boolean }) {
   const current = terminals.find((each) => each.id === chosen) ?? terminals[0];
   return (
     <div className="flex h-full flex-col">
-      <div className="flex h-7 shrink-0 items-center border-b px-1">
+      <div className="flex h-7 shrink-0 items-center overflow-x-auto border-b px-1 pointer-coarse:h-11">
         {terminals.map((each) => (
-          <span key={each.id} className={`flex items-center rounded-row ${each.id === current?.id ? "bg-selected" : ""}`}>
-            <button type="button" aria-pressed={each.id === current?.id} onClick={() => setChosen(each.id)} className="h-6 px-2 text-12">{strings.panel.terminal} {each.id}</button>
+          <span key={each.id} className={`flex shrink-0 items-center rounded-row ${each.id === current?.id ? "bg-selected" : ""}`}>
+            <button type="button" aria-pressed={each.id === current?.id} onClick={() => setChosen(each.id)} className="inset-focus h-6 px-2 text-12 pointer-coarse:h-11">{strings.panel.terminal} {each.id}</button>
             {canWrite && <IconButton icon="cross" size={10} label={`${strings.panel.closeTerminal} ${each.id}`} onClick={() => void close(each.id)} />}
           </span>
         ))}
         {canWrite && <IconButton icon="plus" size={14} label={strings.panel.newTerminal} onClick={() => void open()} />}
       </div>
       {(error !== null || list.isError) && <div className="p-2"><ProblemLine error={error ?? list.error} /></div>}
-      {current ? <Screen key={current.id} session={id} terminal={current.id} shown={shown} canWrite={canWrite} takesFocus={focused === current.id} /> : list.isSuccess && (
+      {current ? <Screen key={current.id} session={id} terminal={current.id} shown={shown} canWrite={canWrite} takesFocus={focused === current.id} openAnother={() => void open()} /> : list.isSuccess && (
         <div className="grid grow place-items-center text-center text-t2"><div><p>{strings.panel.noTerminal}</p>{canWrite && <Button className="mt-3" icon="terminal" data-open-terminal onClick={() => void open()}>{strings.panel.newTerminal}</Button>}</div></div>
       )}
     </div>
   );
 }
 
-type ScreenProps = { session: string; terminal: string; shown: boolean; canWrite: boolean; takesFocus: boolean };
+type ScreenProps = { session: string; terminal: string; shown: boolean; canWrite: boolean; takesFocus: boolean; openAnother: () => void };
 
-function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps) {
+function Screen({ session, terminal, shown, canWrite, takesFocus, openAnother }: ScreenProps) {
   const host = useRef<HTMLDivElement>(null);
   const fitter = useRef<FitAddon | null>(null);
   const [tools, setTools] = useState<Tools | null>(null);
@@ -126,21 +127,27 @@ function Screen({ session, terminal, shown, canWrite, takesFocus }: ScreenProps)
     if (shown) fitter.current?.fit();
   }, [shown]);
   const status = connection?.status;
-  const writer = status?.writer;
+  const hasEnded = status?.exit !== undefined;
+  const writer = hasEnded ? null : status?.writer;
+  const takeOver = () => {
+    connection?.takeOver();
+    tools?.screen.focus(); // who takes over wants to type
+  };
   return (
     <>
-      <div className={`flex h-6 shrink-0 items-center gap-2 px-3 text-12 text-t3 ${writer?.agent ? "bg-warn-tint text-warn" : ""}`}>
-        <span>{!status?.connected && status?.exit === undefined ? strings.panel.reconnecting : status?.exit !== undefined ? strings.panel.ended(String(status.exit ?? "signal")) : writer?.agent ? strings.panel.agentTypes : writer?.mode === "one" ? (writer.you ? strings.panel.youType : strings.panel.types(writer.name)) : strings.panel.nobodyTypes}</span>
+      <div className={`flex h-6 shrink-0 items-center gap-2 px-3 text-12 text-t3 pointer-coarse:h-11 ${writer?.agent ? "bg-warn-tint text-warn" : ""}`}>
+        <span>{hasEnded ? strings.panel.ended(status.exit ?? null) : !status?.connected ? strings.panel.reconnecting : writer?.agent ? strings.panel.agentTypes : writer?.mode === "one" ? (writer.you ? strings.panel.youType : strings.panel.types(writer.name)) : strings.panel.nobodyTypes}</span>
         {Boolean(status?.missedBytes) && <span>{strings.panel.missed(bytes(status?.missedBytes ?? 0))}</span>}
         {status?.refused && <span className="text-bad"><SafeText text={status.refused} /></span>}
         {target && <span className="min-w-0 truncate" title={target}>{strings.terminal.leadsTo} <code className="text-t1"><SafeText text={target} /></code></span>}
         <span className="grow" />
+        {hasEnded && canWrite && <Button small icon="terminal" onClick={openAnother}>{strings.panel.newTerminal}</Button>}
         <span title={strings.panel.leaveDetail} className="shrink-0 max-md:hidden"><Keys keys="F6" /> {strings.panel.leaveTerminal}</span>
         <IconButton icon="list" size={12} label={strings.nav.palette} onClick={openPalette} />
         {tools && <IconButton icon="search" size={12} label={strings.terminal.find} onClick={() => setFinding(true)} />}
-        {canWrite && connection && writer?.mode === "one" && !writer.you && <Button small onClick={connection.takeOver}>{strings.panel.takeOver}</Button>}
+        {canWrite && connection && writer?.mode === "one" && !writer.you && <Button small onClick={takeOver}>{strings.panel.takeOver}</Button>}
         {canWrite && connection && writer?.mode === "one" && writer.you && <Button small kind="quiet" onClick={connection.share}>{strings.panel.share}</Button>}
-        {canWrite && connection && writer?.mode === "many" && <Button small kind="quiet" onClick={connection.takeOver}>{strings.panel.takeOver}</Button>}
+        {canWrite && connection && writer?.mode === "many" && <Button small kind="quiet" onClick={takeOver}>{strings.panel.takeOver}</Button>}
       </div>
       {isFinding && tools && <FindBar tools={tools} onClose={() => { setFinding(false); tools.finder.clearDecorations(); tools.screen.focus(); }} />}
       <div ref={host} role="group" aria-label={strings.panel.terminalLabel} className="min-h-0 grow ring-inside overflow-hidden pl-2" />

@@ -5,15 +5,17 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState } from "react";
 import { type Schemas, get, post } from "../../../api/http_client";
 import { useTestSuites } from "../../../api/queries";
-import { ago, seconds } from "../../../number_and_time_format";
+import { ago, seconds } from "../../../display_format";
 import { Button, IconButton } from "../../../shared/form_controls";
 import { Icon } from "../../../shared/icons";
 import { useNow } from "../../../shared/current_time";
 import { ProblemLine } from "../../../shared/error_message";
-import { SafeText } from "../../../shared/safe_text";
+import { SafeText, showHidden } from "../../../shared/safe_text";
 import { strings } from "../../../strings";
+import { text as debuggerText } from "../../../strings/debugger";
 import { useSessionContext, useView } from "../session_context";
 import { areTestsStale } from "../test_result_freshness";
+import { CAN_DEBUG, startDebugger, testIn } from "./debugger_requests";
 import { type Result, readResults, runsToMerge } from "./merged_test_results";
 import { testsSummary } from "../tool_row";
 
@@ -22,7 +24,7 @@ const ORDER = { failed: 0, skipped: 1, passed: 2 };
 const MARK = { failed: ["cross", "text-bad"], passed: ["check", "text-ok"], skipped: ["more", "text-t3"] } as const;
 
 export function TestsPanel() {
-  const { id, canWrite } = useSessionContext();
+  const { id, canChange: canWrite } = useSessionContext();
   const view = useView();
   const now = useNow();
   const queries = useQueryClient();
@@ -42,10 +44,10 @@ export function TestsPanel() {
   };
   return (
     <div className="flex h-full flex-col">
-      <div className="flex h-8 shrink-0 items-center gap-2 overflow-x-auto border-b px-3 text-12 whitespace-nowrap">
+      <div className="flex min-h-8 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 border-b px-3 py-1 text-12 whitespace-nowrap">
         {canWrite && <Button small icon="play" onClick={() => run({})}>{strings.panel.runAll}</Button>}
         {canWrite && Boolean(newest?.failed) && <Button small icon="retry" onClick={() => run({ failed: true })}>{strings.panel.runFailed}</Button>}
-        {current?.running && <><span className="dot-running size-1.5 rounded-full bg-info" /><span className="min-w-0 truncate font-mono text-t3"><SafeText text={current.lastLine || current.command} /></span></>}
+        {current?.running && <><span className="dot-running size-1.5 rounded-full bg-info" /><span className="min-w-0 max-w-full truncate font-mono text-t3"><SafeText text={current.lastLine || current.command} /></span></>}
         {current?.running && canWrite && <Button small kind="quiet" onClick={() => void post(`/sessions/${id}/tests/${current.testRun}/cancel`).catch(setError)}>{strings.panel.cancelTests}</Button>}
         {current && !current.running && <span className={isStale ? "text-t3" : current.ok ? "text-ok" : "text-bad"}>{testsSummary(current)}</span>}
         {current && !current.running && older > 0 && <span className="text-t3">{strings.tests.partial(cases.data?.length ?? 0, older)}</span>}
@@ -66,7 +68,7 @@ export function TestsPanel() {
 
 /** Before the first run: which tests there are, and the command that would run them. */
 function NoRuns({ run }: { run: () => void }) {
-  const { id, canWrite } = useSessionContext();
+  const { id, canChange: canWrite } = useSessionContext();
   const suites = useTestSuites(id, true);
   if (!suites.isSuccess && !suites.isError) return null;
   const found = suites.data ?? [];
@@ -123,16 +125,16 @@ function Tree({ nodes, isStale, run, toggle }: TreeProps) {
 }
 
 function FileRow({ node, run, toggle }: { node: Extract<Node, { kind: "file" }>; run: () => void; toggle: () => void }) {
-  const { canWrite } = useSessionContext();
+  const { canChange: canWrite } = useSessionContext();
   const failed = node.tests.filter((each) => each.outcome === "failed").length;
   return (
-    <div className="group flex h-6 items-center gap-2 px-3 text-12">
+    <div className="group flex h-6 items-center gap-2 px-3 text-12 pointer-coarse:h-11">
       <button type="button" aria-expanded={node.open} onClick={toggle} className="inset-focus flex min-w-0 items-center gap-2 text-left font-semibold text-t2">
         <Icon name="chevron" size={12} className={`text-t3 ${node.open ? "rotate-90" : ""}`} />
         <span className="truncate"><SafeText text={node.file} /></span>
       </button>
       <span className="whitespace-nowrap text-t3">{strings.session.failedPassed(failed, node.tests.filter((each) => each.outcome === "passed").length)} · {seconds(node.tests.reduce((sum, each) => sum + each.duration_s, 0))}</span>
-      {canWrite && <span className="opacity-0 group-focus-within:opacity-100 group-hover:opacity-100"><IconButton icon="play" size={12} label={`${strings.panel.runTest}: ${node.file}`} onClick={run} /></span>}
+      {canWrite && <span className="opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:opacity-100"><IconButton icon="play" size={12} label={`${strings.panel.runTest}: ${node.file}`} onClick={run} /></span>}
     </div>
   );
 }
@@ -152,24 +154,31 @@ function Tick({ outcome, title }: { outcome: "failed" | "passed" | "skipped"; ti
 }
 
 function CaseRow({ test, isStale, run }: { test: Result; isStale: boolean; run: () => void }) {
-  const { openFile, canWrite } = useSessionContext();
+  const { id, openFile, showPanel, canChange: canWrite } = useSessionContext();
   const [open, setOpen] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const debug = () => {
+    setError(null);
+    startDebugger(id, test.file, testIn(test.file, test.name)).then(() => showPanel("debugger"), setError);
+  };
   const [icon, tone] = MARK[test.outcome];
   const place = test.file ? `${test.file}${test.line ? `:${test.line}` : ""}` : "";
   return (
     <div className="group px-3 pl-7">
-      <div className="flex h-6 items-center gap-2">
+      <div className="relative flex h-6 items-center gap-2 pointer-coarse:h-11">
         <Icon name={icon} size={12} className={isStale ? "text-t3" : tone} />
-        <button type="button" title={place ? strings.tests.open(place) : test.name} onClick={() => test.file && openFile(test.file, test.line || 1)} className="min-w-0 truncate rounded-row text-left hover:underline"><SafeText text={test.name.split(".").slice(-1)[0] ?? test.name} /></button>
+        <button type="button" title={place ? strings.tests.open(showHidden(place)) : showHidden(test.name)} onClick={() => test.file && openFile(test.file, test.line || 1)} className="min-w-0 truncate rounded-row text-left hover:underline"><SafeText text={test.name.split(".").slice(-1)[0] ?? test.name} /></button>
         <span className="sr-only">{test.outcome}</span>
         {test.isOlder && <span className="shrink-0 text-11 text-t3">{strings.tests.older}</span>}
         <span className="grow" />
-        <span className="flex opacity-0 group-focus-within:opacity-100 group-hover:opacity-100">
+        <span className="absolute right-14 flex bg-panel opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:static pointer-coarse:opacity-100">
           <IconButton icon="log" size={12} label={`${strings.tests.history}: ${test.name}`} aria-expanded={open} onClick={() => setOpen(!open)} />
+          {canWrite && CAN_DEBUG.test(test.file) && <IconButton icon="bug" size={12} label={`${debuggerText.startTest}: ${test.name}`} onClick={debug} />}
           {canWrite && <IconButton icon="play" size={12} label={`${strings.panel.runTest}: ${test.name}`} onClick={run} />}
         </span>
-        <span className="w-14 text-right text-12 text-t3">{seconds(test.duration_s)}</span>
+        <span className="w-14 shrink-0 text-right text-12 text-t3 max-sm:hidden">{seconds(test.duration_s)}</span>
       </div>
+      {error !== null && <ProblemLine error={error} />}
       {open && <CaseHistory test={test} />}
       {test.outcome === "failed" && test.message && (
         <div className="mb-1 ml-5 rounded-row border bg-code px-2 py-1">

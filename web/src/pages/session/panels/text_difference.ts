@@ -30,7 +30,7 @@ export function findReplacements(before: string, after: string): Replacement[] {
   return found;
 }
 
-/** Where the replacements of one text go in another version of it. Those that it contains already are left out. */
+/** Transfers the replacements of one text to another version of it, without those that it contains already. */
 export function transferReplacements(base: string, theirs: string, mine: Replacement[]): Replacement[] {
   const changed = findReplacements(base, theirs);
   const moved = (offset: number) => {

@@ -23,7 +23,7 @@ function database(): Promise<IDBDatabase> {
   return opening;
 }
 
-/** What pages that are gone have left of a file. `again` is called later if a page may still be alive. */
+/** Unsaved text of a file from closed pages. `again` is called later if a page may still be alive. */
 export async function takeOver(file: string, again: () => void): Promise<UnsavedRecord[]> {
   const store = (await database()).transaction(STORE, "readwrite").objectStore(STORE);
   return new Promise((resolve, reject) => {
@@ -75,7 +75,7 @@ export class FileKeeper {
     if (pages.length) this.change((store) => { for (const each of pages) store.delete([this.file, each]); });
   }
 
-  /** The file is closed here. What is kept waits for the next page that opens it. */
+  /** Close the file. The stored text waits for the next page that opens it. */
   close(): void {
     this.leave();
     clearInterval(this.timer);
