@@ -1,10 +1,11 @@
 """Fixtures that every room may use, and the rule for the modules in tests/pure.txt.
 
-Those are run by `make check`: their tests start no process and use no socket. Whether that is so is
-watched in every run, so a test that becomes slow in this way fails until its module leaves the list.
+Those are run by `make check`: their tests start no process and use no socket. Every run
+watches this, so a test that becomes slow in this way fails until its module leaves the list.
 """
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import anyio.pytest_plugin
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from hutch.domain.events import EVENT_TYPES
@@ -24,6 +26,14 @@ settings.register_profile(
     "hutch", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("hutch")
+
+# Otherwise rich renders each logged traceback in colour: a tenth of what the tests of the gateway took.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 # Pydantic completes a kind of event at its first use. Hypothesis reads its fields before that, and would
 # make up values for `type`.
@@ -88,6 +98,9 @@ def pytest_runtest_setup() -> Generator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     yield
+    if (left_in := Path.cwd()) != item.config.invocation_params.dir:
+        os.chdir(item.config.invocation_params.dir)
+        pytest.fail(f"This test has left the working directory at {left_in}.", pytrace=False)
     if _started:
         item.user_properties.append(("started", _started[0]))
         if item.nodeid.partition("::")[0] in PURE:
@@ -133,7 +146,8 @@ def anyio_backend() -> str:
 def _closed() -> Iterator[None]:
     """Collect garbage after each module: what it left open fails its own last test, and no later one.
 
-    What is left then are caches, which the next collection need not look through: that takes 0.1 to 0.3 s.
+    The remaining objects are caches, which the next collection need not look through: that
+    takes 0.1 to 0.3 s.
     """
     yield
     gc.collect()

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import inspect
 import json
 import os
 import runpy
@@ -27,7 +28,7 @@ from typing import Any
 LATE = (  # loaded when they are needed
     *("alembic.config", "anyio._backends._asyncio", "httpcore2"),
     *(
-        "hutch.flows.uncommitted_warning",
+        "hutch.flows.uncommitted_files_warning",
         "hutch.cli.commands.proposed_changes",
         "hutch.cli.commands.eval",
         "hutch.cli.commands.review",
@@ -55,10 +56,43 @@ def _load() -> None:
         *LATE,
     ):
         importlib.import_module(module)
+    for command in commands:
+        importlib.import_module("hutch.cli.dispatch").load(command)
+    _complete_classes()
     asyncio.run(_compile_statements())
     assert threading.active_count() == 1, "a process with threads cannot be forked"
     gc.collect()
     gc.freeze()
+
+
+def _complete_classes() -> None:
+    """Make what Hutch makes at a first use: validators, schemas of tools, `__init__`, and a large pattern.
+
+    Otherwise each child makes it: a fifth of its processor time.
+    """
+    from pydantic import BaseModel
+
+    from hutch.agent.tools.interface import Arguments
+    from hutch.agent.tools.tool_schemas_and_dispatch import schema
+    from hutch.domain.redaction import Redactor
+    from hutch.system.lazy_dataclass import _compile_init
+
+    Redactor()
+    for model in _subclasses(BaseModel):
+        if model.__module__.startswith("hutch."):
+            model.model_rebuild()
+    for arguments in _subclasses(Arguments):
+        schema(arguments)
+    for name, module in tuple(sys.modules.items()):
+        for each in vars(module).values() if name.startswith("hutch.") else ():
+            init = getattr(each, "__init__", None)
+            if isinstance(each, type) and getattr(init, "__qualname__", "").startswith("_first_init."):
+                frozen = inspect.getclosurevars(init).nonlocals["frozen"]
+                each.__init__ = _compile_init(each, frozen=frozen)
+
+
+def _subclasses(kind: type) -> set[Any]:
+    return {each for direct in kind.__subclasses__() for each in {direct, *_subclasses(direct)}}
 
 
 async def _compile_statements() -> None:

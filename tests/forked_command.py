@@ -313,7 +313,7 @@ def _is_first(what: str) -> bool:
         return False
     _known.add(what)
     try:
-        (_asked_for() / hashlib.sha256(what.encode()).hexdigest()).touch(exist_ok=False)
+        (_directory_of_seen_commands() / hashlib.sha256(what.encode()).hexdigest()).touch(exist_ok=False)
     except FileExistsError:
         return False
     except FileNotFoundError:  # whoever made the directory has ended, and removed it
@@ -322,7 +322,7 @@ def _is_first(what: str) -> bool:
 
 
 @cache
-def _asked_for() -> Path:
+def _directory_of_seen_commands() -> Path:
     """A directory that all workers of a test run share, with a file for each kind of command.
 
     Only the process that made it removes it: others, such as those that tests start, end long before.

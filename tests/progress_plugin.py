@@ -1,8 +1,8 @@
 """A pytest plugin for `scripts/run_tests.py`: reports progress, and results that can be added up.
 
 A plugin: `-p tests.progress_plugin --progress-to FD --results FILE`. On a terminal, one line is rewritten
-in place; elsewhere a line is printed every half minute. A failure is named when it happens. The
-results are written at the end, so a run that was killed leaves none.
+in place; elsewhere a line is printed every half minute. A failure is printed with its reason when it
+happens. The results are written at the end, so a run that was killed leaves none.
 """
 
 import json
@@ -16,6 +16,8 @@ import pytest
 
 EVERY_S = 30.0  # without a terminal
 DURATIONS = "tests/durations"  # of earlier runs, in pytest's cache
+MAX_REASON_LINES = 12
+MAX_REASON_CHARS = 300
 LEFT_OUT = ("soak", "control")  # not in any stage of `make test`
 
 
@@ -41,6 +43,13 @@ class Worker:
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         self._serial += serial(items)
+
+
+def failure_lines(report: pytest.TestReport) -> list[str]:
+    """The reason at once, since a run that is killed prints no tracebacks at its end."""
+    lines = report.longreprtext.splitlines()
+    reasons = [line for line in lines if line.startswith("E ")] or lines
+    return [f"    {line[:MAX_REASON_CHARS]}" for line in reasons[:MAX_REASON_LINES]]
 
 
 def serial(items: list[pytest.Item]) -> list[str]:
@@ -102,9 +111,11 @@ class Progress:
         test = self._tests.setdefault(report.nodeid, {"outcome": "passed", "s": 0.0, "why": ""})
         test["s"] += report.duration
         test["started"] = dict(report.user_properties).get("started", "")
+        if report.when == "???":  # its worker crashed: nothing else is reported of it
+            self._done.add(report.nodeid)
         if report.failed and test["outcome"] != "failed":
             test["outcome"] = "failed"
-            self._print(f"FAILED {report.nodeid}")
+            self._print("\n".join([f"FAILED {report.nodeid}", *failure_lines(report)]))
         elif report.skipped and test["outcome"] == "passed":
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
             expected = getattr(report, "wasxfail", None)

@@ -7,6 +7,7 @@ import pytest
 
 from hutch.app.jails import jail_policy
 from hutch.domain.errors import BadRequest
+from hutch.flows.interview_questions.bank_directories import bank_directories
 from hutch.jail.policy import AGENT, GIB, MIB, TEST, TOOL, Limits
 from hutch.settings import Settings
 
@@ -15,11 +16,12 @@ def settings(**jail: Any) -> Settings:
     return Settings.model_validate({"jail": jail})
 
 
+BANKS = bank_directories(())  # hidden: a candidate could read the solutions
+
+
 def test_the_defaults_of_the_settings_are_those_of_the_profiles() -> None:
     assert [jail_policy(settings(), profile_name=name) for name in ("agent", "test", "tool")] == [
-        AGENT,
-        TEST,
-        TOOL,
+        replace(profile, hidden=BANKS) for profile in (AGENT, TEST, TOOL)
     ]
 
 
@@ -36,7 +38,7 @@ def test_other_profiles_only_get_tighter() -> None:
     changed = jail_policy(
         settings(memory_bytes="8GiB", processes=100, output_bytes="10MiB"), profile_name="test"
     )
-    assert changed == replace(TEST, limits=replace(TEST.limits, processes=100))
+    assert changed == replace(TEST, limits=replace(TEST.limits, processes=100), hidden=BANKS)
 
 
 def test_tmpfs_is_cut_to_fit_into_little_memory() -> None:

@@ -8,7 +8,7 @@ from hutch.app.models import access, models_of, user_keys
 from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.retry import RetryPolicy
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from hutch.llm.scripted_reply_file import load_cassette
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
@@ -142,7 +142,7 @@ async def test_the_model_that_was_named(home: Path, monkeypatch: pytest.MonkeyPa
         assert (await reply(model)).text == "Done."
     assert (choice.name, choice.reason) == ("anthropic:claude-test", "requested explicitly")
     assert load_cassette(tmp_path / "tape.json").replies[0].text == "Done."
-    assert wire.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert wire.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.anyio

@@ -49,7 +49,8 @@ def project(tmp_path: Path) -> Iterator[Path]:
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     for place in ("tests/attacks", "tests/house", "src/hutch/jail"):
         (tmp_path / place).mkdir(parents=True)
-    shutil.copy(ROOT / "tests/progress_plugin.py", tmp_path / "tests")
+    for plugin in ("progress_plugin.py", "hang_plugin.py"):
+        shutil.copy(ROOT / "tests" / plugin, tmp_path / "tests")
     (tmp_path / "tests/pure.txt").write_text("tests/test_some.py\n")
     (tmp_path / "tests/test_some.py").write_text(TESTS)
     yield tmp_path
@@ -62,6 +63,7 @@ def driver(
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | how
     environment = {
         "PATH": os.environ["PATH"],
+        "TMPDIR": str(project),  # the files of failed tests stay
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # other plugins take longer to load than all else here
     }
@@ -96,7 +98,7 @@ def test_a_failure_is_named_at_once_and_the_serial_stage_still_runs(project: Pat
     at_once, traceback, summary = (
         printed.index(text)
         for text in (
-            "FAILED tests/test_some.py::test_fails_once\n",
+            "FAILED tests/test_some.py::test_fails_once\n    E   AssertionError: the first time",
             "AssertionError: the first time",
             "failed: tests/test_some.py::test_fails_once\n",
         )
@@ -119,6 +121,29 @@ def test_a_run_that_is_killed_fails(project: Path) -> None:
     add(project, "def test_kills_worker(): os.kill(os.getpid(), signal.SIGKILL)\n")
     code, printed = ran(project)
     assert code == 1 and "failed: tests/test_some.py::test_kills_worker\n" in printed, printed
+
+
+def test_a_test_that_hangs_fails_and_shows_where_it_waits(project: Path) -> None:
+    settings = project / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('addopts = "', 'addopts = "--hang-after 3 '))
+    add(project, "async def sleeps(): await __import__('asyncio').sleep(600)\n")
+    add(project, "async def waits(): await sleeps()\n")
+    add(project, "def test_hangs(): __import__('asyncio').run(waits())\n")
+    code, printed = ran(project)
+    assert (code, printed.splitlines()[-1]) == (1, "2 passed, 1 failed, 1 skipped"), printed
+    assert "test_hangs hangs: no end after 3 s\n" in printed
+    assert re.search(r"waits at .*\n  .* in waits\n  .* in sleeps\n  .* in sleep\n", printed), printed
+
+
+def test_workers_that_stop_are_ended_and_the_others_go_on(project: Path) -> None:
+    settings = project / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('addopts = "', 'addopts = "--stall-after 3 '))
+    add(project, "def test_stops(): os.kill(os.getpid(), signal.SIGSTOP)\n")
+    add(project, "def test_after(): pass\n")
+    code, printed = ran(project)
+    assert (code, printed.splitlines()[-1]) == (1, "3 passed, 1 failed, 1 skipped"), printed
+    assert "No test has ended for 3 s. The workers:\n" in printed and ": T (stopped), in" in printed, printed
+    assert "failed: tests/test_some.py::test_stops\n" in printed
 
 
 def test_what_runs_beside_it_counts(project: Path) -> None:
@@ -251,7 +276,7 @@ def test_controls_write_down_what_they_were_run_on(project: Path) -> None:
     path.write_text(attack.format(True))
     assert ran(project, "controls")[0] == 0
     check = (
-        "import sys; from pathlib import Path; from scripts.attack_controls import is_fresh; "
+        "import sys; from pathlib import Path; from scripts.attack_control_freshness import is_fresh; "
         "print(is_fresh(Path()))"
     )
     for change, fresh in (("", b"True\n"), ("# changed\n", b"False\n")):

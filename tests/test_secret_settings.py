@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hutch.app import models, vault_secrets_and_redactor
-from hutch.app.agent_tools_on_user_directory import find_mcp_token
 from hutch.app.forge_triggers import webhook_secret
 from hutch.app.forges import tokens_of
+from hutch.app.user_directory_tools import find_mcp_token
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.known_secret_names import SECRETS
 from hutch.domain.redaction import Redactor

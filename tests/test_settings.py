@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-# Who wins
+# Precedence
 
 
 def test_nothing_said_means_defaults(place: Place) -> None:
@@ -132,7 +132,7 @@ def test_settings_made_by_hand_do_not_read_the_environment(monkeypatch: pytest.M
     assert Settings().persona == "engineer"
 
 
-# What is wrong is refused, and said
+# Wrong values are refused with a reason
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_variables_that_kubernetes_makes_for_a_service_are_passed_over(place: Pl
     assert "HUTCH_JAI__PORT" in place.refusal(HUTCH_JAI__PORT="tcp://10.0.0.1:80")
 
 
-# What a repository may do
+# Settings of a repository
 
 
 def test_a_repository_sets_free_settings(place: Place) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from hutch.settings import Settings, load
 from hutch.settings.repository_settings_file import MAX_FILE_BYTES, RepositoryAccess
 from hutch.settings.schema import FIELDS, repository_access
-from hutch.settings.template import EXAMPLES, repository_template, user_template
+from hutch.settings.settings_file_template import EXAMPLES, repository_template, user_template
 
 SETTING = re.compile(r"^#(?=[a-z_]+ = )", re.MULTILINE)
 

@@ -28,7 +28,7 @@ from structlog.stdlib import ProcessorFormatter
 
 from hutch.domain.redaction import MIN_VALUE_CHARS, Redactor
 from hutch.domain.trace_id import trace_id
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "human"]

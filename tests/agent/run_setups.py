@@ -10,7 +10,7 @@ from typing import Any
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.persona import load_persona
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
 from hutch.agent.run_persona_tools_and_rules import equip
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.session_recorder import Recorder
@@ -18,7 +18,7 @@ from hutch.agent.tool_call_permission_decision import Asker
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Ask, Context, ToolResult
 from hutch.agent.tools.session_tool_registry import ToolRegistry
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
@@ -29,7 +29,7 @@ from hutch.flows.run_and_log_lookup import read_log
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import start_jail
 from hutch.jail.policy import AGENT, Policy
-from hutch.jail.shell.shells_and_jails_by_session import Shells
+from hutch.jail.shell.shared_jails_and_shells import Shells
 from hutch.llm.interface import (
     CallArguments,
     CallEnded,
@@ -42,16 +42,17 @@ from hutch.llm.interface import (
     Usage,
 )
 from hutch.llm.retry import RetryingModel, RetryPolicy
-from hutch.llm.scripted import ScriptedModel
+from hutch.llm.scripted_model import ScriptedModel
 from hutch.llm.scripted_reply_file import parse_cassette
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.change_recorder import ChangeRecorder
+from hutch.sessions.file_change_recorder import ChangeRecorder
 from hutch.store.event_log import open_log
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
+from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.workspace import Workspace
+from tests.new_database import place_database
 
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1, idle_timeout_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})
@@ -101,6 +102,7 @@ async def open_setup(
         await prepare(place, "ws", starter_files(options.files), git=GIT)
     opened = await open_workspace(place, "ws")
     redactor = Redactor(options.secrets)
+    place_database(home / "data")
     async with (
         open_log(home / "data/hutch.db", home / "data/blobs", home / "data/signing.pem") as log,
         open_mounted(place, opened, place.workspace("ws"), GIT) as workspace,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
 from hutch.jail.policy import AGENT
 from hutch.settings import schema
 from tests.agent.run_setups import open_tool_env
-from tests.ordinary import packages
+from tests.ordinary_user import packages
 
 GO = Path(packages()) / "go"
 WITH_GO = replace(AGENT, readonly=(str(GO),), environment=(("PATH", f"{GO}/bin:/usr/bin:/bin"),))

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.agent.tools.review_comment import MAX_COMMENTS, Comment, CommentArguments
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain.git_patch import parse_patch
 from tests.agent.run_setups import open_tool_env
 

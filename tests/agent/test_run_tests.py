@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from hutch.agent.repository_testing.runner_definition import Runner, with_words
 from hutch.agent.repository_testing.runner_detection import detect
 from hutch.agent.repository_testing.test_results import SHOWN_CHARS, is_missing
 from hutch.agent.repository_testing.test_run_in_jail import OUTPUT, run_tests
-from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.agent.repository_testing.test_selection import Selection, select
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
 from tests.agent.run_setups import BROKEN, open_tool_env
-from tests.node import node_home, node_path
-from tests.ordinary import packages
+from tests.node_installation import node_home, node_path
+from tests.ordinary_user import packages
 
 PACKAGES = packages()
 WITH_PYTEST = replace(AGENT, readonly=(PACKAGES,), environment=(("PYTHONPATH", PACKAGES),))
@@ -159,12 +159,9 @@ async def test_node_in_the_jail(tmp_path: Path) -> None:
 
 @anyio
 async def test_tests_over_their_timeout_keep_their_output(tmp_path: Path) -> None:
-    slow = (
-        b"import time, unittest\nclass T(unittest.TestCase):\n    def test_x(self):\n"
-        b"        print('so far', flush=True)\n        time.sleep(600)\n"
-    )
-    async with open_tool_env(tmp_path, {"test_slow.py": slow}) as env:
-        result = await env.use("run_tests", timeout_s=2)
+    options = SuiteOptions(command="echo so far; sleep 600")  # a shell prints at once, Python needs to start
+    async with open_tool_env(tmp_path, BROKEN, suite_options=options) as env:
+        result = await env.use("run_tests", timeout_s=3)
     assert result.text.startswith("The tests took too long and were stopped.")
     assert "so far" in result.text and not result.data["tests"]["ok"]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.agent.repository_testing.runner_detection import MAX_SUITES, detect_all
-from hutch.agent.repository_testing.test_runner import Runner
 
 JEST = b'{"devDependencies": {"jest": "1"}}'
 PYTEST = b"[tool.pytest.ini_options]\n"

@@ -9,19 +9,19 @@ from collections.abc import Callable
 
 import pytest
 
-from hutch.agent.repository_testing.go_jest_and_cargo_parsers import (
+from hutch.agent.repository_testing.go_test_file_paths import with_go_directories
+from hutch.agent.repository_testing.junit_xml_parser import junit
+from hutch.agent.repository_testing.parsed_result_tally import MAX_CASES, MAX_FAILURES
+from hutch.agent.repository_testing.runner_output_parsers import (
     MAX_BYTES,
     READERS,
     cargo,
     go_events,
     jest,
 )
-from hutch.agent.repository_testing.go_test_file_paths import with_go_directories
-from hutch.agent.repository_testing.junit import junit
-from hutch.agent.repository_testing.parsed_result_tally import MAX_CASES, MAX_FAILURES
-from hutch.agent.repository_testing.tap import tap
+from hutch.agent.repository_testing.tap_output_parser import tap
 from hutch.agent.repository_testing.test_results import Counts, Failure
-from hutch.agent.repository_testing.unknown_runner_output import summary
+from hutch.agent.repository_testing.unknown_runner_counts import summary
 
 PYTEST = b"""<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest"
 errors="0" failures="9" skipped="0" tests="99"><testcase classname="tests.test_a" name="test_add">
@@ -144,7 +144,7 @@ def test_expensive_xml_is_refused_with_little_memory(make: Callable[[], bytes]) 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (room, room))
 
-    imports = "import sys; from hutch.agent.repository_testing.junit import junit"
+    imports = "import sys; from hutch.agent.repository_testing.junit_xml_parser import junit"
     program = f"{imports}; print(junit(sys.stdin.buffer.read()))"
     ran = subprocess.run(
         [sys.executable, "-c", program], input=make(), capture_output=True, preexec_fn=limited

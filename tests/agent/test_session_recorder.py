@@ -24,6 +24,7 @@ from hutch.domain.redaction import Redactor
 from hutch.snapshots.git_storage import Snapshot
 from hutch.store.event_log import open_log
 from tests.deadline import DEADLINE_S
+from tests.new_database import place_database
 
 pytestmark = pytest.mark.anyio
 SECRET = "correct-horse-battery"
@@ -31,7 +32,8 @@ SECRET = "correct-horse-battery"
 
 @pytest.fixture
 async def recorder(tmp_path: Path) -> AsyncIterator[Recorder]:
-    async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
+    place_database(tmp_path)
+    async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key") as log:
         made = Recorder(log, new_session_id(), Redactor([SECRET]))
         await made.append([SessionOpened(purpose="test")])
         yield made

@@ -114,7 +114,7 @@ NOTATIONS = [
     "git push #" + "x" * 100_001,
     reduce(lambda inner, _: f"bash -c {shlex.quote(inner)}", range(7), "git push"),
 ]
-# What these do stands in a program's own language or in the parts of it: nobody can tell.
+# Their effect depends on a program's own language, which Hutch does not parse.
 PROGRAMS = [
     "python3 -c 'import os; os.system(\"git push\")'",
     "awk 'BEGIN{system(\"git push\")}'",

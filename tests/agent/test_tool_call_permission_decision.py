@@ -14,7 +14,8 @@ from hutch.agent.tool_call_permission_decision import Answer, Approvals, decide,
 from hutch.agent.tool_call_rules import Policy, Rule, parse_rule
 from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Arguments
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.agent.tools.shared_debugger import DebugArguments
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, StepReached
@@ -43,10 +44,10 @@ class Person:
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[str, str, tuple[Rule, ...]]] = []
+        self.approvals: list[tuple[str, str, tuple[Rule, ...]]] = []
 
     async def __call__(self, asked: ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
-        self.asked.append((asked.summary, asked.rule, covers))
+        self.approvals.append((asked.summary, asked.rule, covers))
         return self.answers.pop(0)
 
 
@@ -75,7 +76,7 @@ async def test_scope_once_holds_for_one_call(tmp_path: Path) -> None:
     async with open_setup(tmp_path, options) as setup:
         log, returned = await run_to_end(setup)
     grant = (Rule("allow", "bash", "git push"),)
-    assert person.asked == [("git push origin main", "ask bash git push", grant)] * 2
+    assert person.approvals == [("git push origin main", "ask bash git push", grant)] * 2
     answers = [event for event in log if isinstance(event, ApprovalAnswered)]
     assert [(each.allowed, each.scope, each.by) for each in answers] == [
         (True, "once", "ada"),
@@ -98,13 +99,13 @@ async def test_scope_session_holds_until_its_end_and_across_a_crash(tmp_path: Pa
         _, returned = await run_to_end(setup)
         log = await entries(setup.recorder)
     [asked] = [entry.event for entry in log if isinstance(entry.event, ApprovalRequested)]
-    assert len(person.asked) == 1 and asked.covers == ("bash git push",)
+    assert len(person.approvals) == 1 and asked.covers == ("bash git push",)
     assert [event.ok for event in returned] == [True] * 4
     # As if it had been killed after the second of three.
     second = [entry.seq for entry in log if entry.event.type == "tool.returned"][1]
     async with open_setup(tmp_path, options, session_id) as setup:
         await resume_run(setup, "run_1", [entry for entry in log if entry.seq <= second])
-    assert len(person.asked) == 1
+    assert len(person.approvals) == 1
 
 
 async def test_scope_always_is_saved(log: SqlLog, tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ async def test_scope_always_is_saved(log: SqlLog, tmp_path: Path) -> None:
     options = SetupOptions({"a": b""}, replies({**write, "times": 2}, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
         _, returned = await run_to_end(replace(setup, save_rules=saved.add))
-    assert await saved.rules() == (Rule("allow", "write_file", "uv.lock"),) and len(person.asked) == 1
+    assert await saved.rules() == (Rule("allow", "write_file", "uv.lock"),) and len(person.approvals) == 1
     assert [event.ok for event in returned] == [True, True, True]
 
 
@@ -136,7 +137,7 @@ async def test_an_answer_that_cannot_be_saved_holds_for_the_session_with_a_warni
     [warning] = [message for message in messages if message.startswith("warning: ")]
     assert warning.startswith("warning: This is allowed for this session only; later sessions ask again: ")
     assert "too many permanent approvals" in warning
-    assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 3
+    assert len(person.approvals) == 1 and [event.ok for event in returned] == [True] * 3
 
 
 async def test_scope_always_holds_in_later_runs_until_withdrawn_and_never_against_a_deny(
@@ -154,7 +155,7 @@ async def test_scope_always_holds_in_later_runs_until_withdrawn_and_never_agains
             policy = setup.policy.granted(await saved.rules())
             events, returned = await run_to_end(replace(setup, policy=policy, save_rules=saved.add))
         scopes = [event.scope for event in events if isinstance(event, ApprovalAnswered)]
-        return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.asked))
+        return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.approvals))
 
     assert await run("one", "ask bash git push") == (False, "always", "1")
     assert await run("two", "ask bash git push") == (False, "", "1")
@@ -181,7 +182,7 @@ async def test_questions_are_asked_one_by_one_and_an_answer_covers_the_next(tmp_
     )
     async with open_setup(tmp_path, options) as setup:
         _, returned = await run_to_end(setup)
-    assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 4
+    assert len(person.approvals) == 1 and [event.ok for event in returned] == [True] * 4
 
 
 async def test_an_answer_without_rules_to_add_holds_once(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ async def test_a_deny_is_never_asked_about(tmp_path: Path) -> None:
     options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
         _, returned = await run_to_end(setup)
-    assert person.asked == []
+    assert person.approvals == []
     assert returned[0].text.startswith(
         "A rule denies this: deny bash git push (persona engineer). Find another way"
     )
@@ -377,3 +378,24 @@ def test_a_long_command_is_shown_by_both_ends_and_the_omitted_length() -> None:
     assert text.startswith("begin ") and text.endswith(" end") and "12,010 characters in between" in text
     short = Toolbox(TOOLS).parse("bash", json.dumps({"command": "y" * 5000 + "; rm -rf ."}))
     assert isinstance(short, Arguments) and summary(short).endswith("; rm -rf .")
+
+
+@pytest.mark.parametrize(
+    ("rules", "start", "step"),
+    [
+        ((), "allow", "allow"),
+        (("deny bash",), "deny", "allow"),
+        (("ask bash git push",), "ask", "allow"),
+        (("deny exec rm",), "ask", "allow"),
+        (("deny debug",), "deny", "deny"),
+        (("deny debug secret/*",), "deny", "allow"),
+        (("allow bash git status",), "allow", "allow"),
+    ],
+)
+def test_a_debugger_counts_as_a_command_that_rules_cannot_recognise(
+    rules: tuple[str, ...], start: str, step: str
+) -> None:
+    policy = Policy(tuple(map(parse_rule, rules)))
+    begun = DebugArguments(action="start", path="secret/a.py")
+    assert decide(policy, "debug", begun).action == start
+    assert decide(policy, "debug", DebugArguments(action="next")).action == step

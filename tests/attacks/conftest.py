@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.ordinary import place
+from tests.ordinary_user import place
 
 from .attack import Probe, Scene
 from .waiting import TIMEOUT_S

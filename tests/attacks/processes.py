@@ -643,7 +643,7 @@ async def other_jail(setup) -> None:
 @scene("protocol", "print what looks like the shell's report of a command's end, on every descriptor",
        control="the shell's own report is accepted")  # fmt: skip
 async def forged_marker(setup) -> None:
-    from hutch.jail.shell.shells_and_jails_by_session import Shells
+    from hutch.jail.shell.shared_jails_and_shells import Shells
 
     forge = (
         "import os,secrets\n"
@@ -700,7 +700,7 @@ raise SystemExit(7)
 @scene("protocol", "read the nonce from the shell's memory, and report the command's end in its place",
        control="the nonce is found, and a pipe of the same shell can be written to")  # fmt: skip
 async def forged_answer(setup) -> None:
-    from hutch.jail.shell.shells_and_jails_by_session import Shells
+    from hutch.jail.shell.shared_jails_and_shells import Shells
 
     async with setup.jail() as jail:
         (jail._directory / "forge.py").write_text(FORGE_ANSWER)
@@ -719,7 +719,7 @@ async def forged_answer(setup) -> None:
 @scene("output", "flood the socket on which only the shell replies, a little at a time",
        control="up to the maximum size of a reply, it is accepted")  # fmt: skip
 async def flooded_answers(setup) -> None:
-    from hutch.jail.shell.shells_and_jails_by_session import Shells
+    from hutch.jail.shell.shared_jails_and_shells import Shells
 
     flood = (
         "for at in /proc/$$/fd/*; do fd=${at##*/}; case $(readlink $at) in socket:*) break;; esac; done; "
@@ -737,7 +737,7 @@ async def flooded_answers(setup) -> None:
 @scene("output", "fill the host's disk by printing much in many commands",
        control="the newest of them is complete")  # fmt: skip
 async def output_files(setup) -> None:
-    from hutch.jail.shell.shells_and_jails_by_session import Shells
+    from hutch.jail.shell.shared_jails_and_shells import Shells
 
     limits = replace(SMALL, output_bytes=64 * 1024, output_file_bytes=4 * MIB)
     async with setup.jail(limits) as jail:

@@ -67,7 +67,7 @@ def descriptors() -> Counter[str]:
     return Counter({name: count for name, count in found.items() if not name.startswith("/proc/")})
 
 
-async def none_kept(before: Counter[str]) -> None:
+async def expect_descriptors_closed(before: Counter[str]) -> None:
     """Descriptors pushed to the host are closed again. Others open some meanwhile, but not for long."""
     try:
         await until(lambda: not descriptors() - before)
@@ -172,7 +172,7 @@ def _lie_scenes() -> None:
                 else:
                     silent = name in ("empty-frame", "hang-up", "die")
                     await ended(jail, jail.listen(), why="has ended" if silent else "broke the protocol")
-            await none_kept(before)
+            await expect_descriptors_closed(before)
             await honest(setup)
 
         lie.__name__ = f"warden_{name.replace('-', '_')}"
@@ -197,7 +197,7 @@ async def warden_answers_twice(setup) -> None:
         async with asyncio.timeout(TIMEOUT_S):
             (await jail.listen()).close()
         await asyncio.sleep(0.1)
-    await none_kept(before)
+    await expect_descriptors_closed(before)
 
 
 @scene("protocol", "a hostile warden: flood the host with frames",
@@ -230,7 +230,7 @@ async def warden_never_ready(setup) -> None:
             pass
     finally:
         bubblewrap_launch.warden_source, control_module.READY_TIMEOUT_S = true_source, true_wait
-    await none_kept(before)
+    await expect_descriptors_closed(before)
     async with setup.jail() as jail:
         assert (await jail.run(["true"])).exit_code == 0
 

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from hutch.cli.render.binary_patch_summary import without_binary_content
-from hutch.cli.render.streamed_lines import patch_lines, plain
+from hutch.cli.render.terminal_line_layout import patch_lines, plain
 
 
 def git(place: Path, *words: str) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hutch.app.agent_tools_on_user_directory import TOKEN as MCP_TOKEN
 from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
+from hutch.app.user_directory_tools import TOKEN as MCP_TOKEN
 from hutch.cli import exit_codes
 from hutch.cli.commands.config_and_secrets import app
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
@@ -23,7 +23,7 @@ from hutch.domain.ids import new_user_id
 from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.repo_url import parse_repo_url
 from hutch.gateway.auth.optional_oidc_login import SECRET as OIDC_SECRET
-from hutch.llm.model_name import PROVIDERS, key_name
+from hutch.llm.model_and_key_names import PROVIDERS, key_name
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.schema import FIELDS
 from hutch.store.vault import Vault
@@ -184,7 +184,7 @@ def type_secret(home: Home, secret: bytes) -> tuple[int, bytes]:
     ) as child:
         try:
             deadline = time.monotonic() + DEADLINE_S
-            # What is typed before the echo is off is thrown away.
+            # Text that is typed before the echo is off is thrown away.
             while termios.tcgetattr(terminal)[3] & termios.ECHO:
                 assert time.monotonic() < deadline, "the echo was never switched off"
                 time.sleep(0.01)

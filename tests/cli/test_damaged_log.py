@@ -8,7 +8,7 @@ import pytest
 from hutch.cli import exit_codes
 from hutch.cli.screens.app import SessionsApp
 from tests.cli.attached_users import ServerHome, new_server_home
-from tests.cli.test_screen import choose, driven, see
+from tests.cli.test_full_screen_app import choose, driven, see
 from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio

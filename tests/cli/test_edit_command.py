@@ -94,7 +94,7 @@ def test_changes_of_others_come_into_the_file_and_are_merged(server: ServerHome,
         changed = TEXT.replace("line 8", "theirs")
         assert server.say("files", "put", session, "-", "a.txt", stdin=changed).returncode == 0
         user.see(r"received\s+merged")
-        user.see("saved once, merged with changes of others once, changed by others once")
+        user.see("saved once, merged with changes by others once, changed by others once")
         assert user.leave() == exit_codes.OK
     assert content(server, session) == TEXT.replace("line 2", "mine").replace("line 8", "theirs")
 
@@ -196,7 +196,7 @@ def test_vi_edits_a_file(server: ServerHome, session: str) -> None:
         theirs = content(server, session).replace("line 9", "theirs")
         assert server.say("files", "put", session, "-", "a.txt", stdin=theirs).returncode == 0
         until(user, lambda: "theirs" in local_copy(server).read_text())
-        user.type(":%s/line 6/once more/\r:w\r")  # without having loaded the change of others
+        user.type(":%s/line 6/once more/\r:w\r")  # without having loaded the change by others
         user.see("really want to write to it")
         user.type("y")
         until(user, lambda: "once more" in content(server, session))

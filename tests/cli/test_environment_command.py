@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import select
-import subprocess
 import termios
 from pathlib import Path
 
@@ -12,13 +11,13 @@ import pytest
 
 from hutch.agent.repository_testing.test_results import NO_PYTEST
 from hutch.cli import exit_codes
-from hutch.cli.render.dependency_notes import environment_note
+from hutch.cli.render.dependency_event_lines import environment_note
 from hutch.cli.render.transcript import _tests
 from tests.cli.project_with_failing_test import Project, call
 from tests.deadline import DEADLINE_S
 from tests.environment.layers.registries import add_wheel, serving
 from tests.forge.repositories import commit, git
-from tests.forked_command import HUTCH
+from tests.forked_command import HUTCH, Forked
 
 SETTINGS = """[tests]
 command = "python3 -S -m unittest -q"
@@ -44,6 +43,8 @@ AUTO = {"HUTCH_ENVIRONMENT__AUTO": "true"}
 def project(tmp_path: Path) -> Project:
     made = Project(tmp_path / "place")
     commit(made.work, FILES)
+    # Set-ups that download nothing need no pip or npm to say where from.
+    (made.place / "home" / "config.toml").write_text("[environment]\nregistries = []\n")
     return made
 
 
@@ -69,6 +70,7 @@ def test_tests_pass_thanks_to_installed_dependencies(project: Project) -> None:
 def test_detected_packages_are_installed_from_the_index_of_the_user(project: Project, tmp_path: Path) -> None:
     add_wheel(tmp_path / "index", "greeting", "1.0", {"greeting.py": "TEXT = 'hello'\n"})
     commit(project.work, {"requirements.txt": "greeting==1.0\n", ".hutch/config.toml": ""})
+    (project.place / "home" / "config.toml").unlink()
     with serving(tmp_path / "index") as host:
         index = {"PIP_INDEX_URL": f"http://{host}/simple", "HUTCH_JAIL__PRIVATE_NETWORKS": "127.0.0.0/8"}
         built = project.hutch("environment", "build", "--yes", "--json", **index)
@@ -134,7 +136,7 @@ def test_one_key_accepts_the_set_up_before_a_run(
     main, side = pty.openpty()
     termios.tcsetwinsize(side, (50, 300))
     env = project.environment()
-    with subprocess.Popen(words, cwd=project.work, env=env, stdin=side, stdout=side, stderr=side) as run:
+    with Forked(words, cwd=project.work, env=env, stdin=side, stdout=side, stderr=side) as run:
         os.close(side)
         printed = _read_until(main, b"any other key for no")
         assert b"cp lock.txt installed.py" in printed

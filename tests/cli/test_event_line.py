@@ -6,6 +6,7 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from hutch.cli.render.event_line import MAX_TEXT_CHARS, event_line
+from hutch.domain.debug_events import BreakpointLine, StoppedFrame
 from hutch.domain.events import (
     EVENT_TYPES,
     CallMade,
@@ -48,12 +49,18 @@ def _value(name: str, field: FieldInfo) -> Any:
         return (CaseResult(suite="pytest", name="test_a", outcome="failed"),)
     if name == "suites" and SuiteResult.__name__ in str(kind):
         return (SuiteResult(name="pytest", command="pytest", ok=False),)
+    if name == "frames":
+        return (StoppedFrame(name="total", file="shop.py", line=8),)
+    if name == "breakpoints":
+        return (BreakpointLine(line=8),)
     if name in ("types", "opaque", "directories", "reasons"):
         return {"shell.printed": 2} if name == "types" else {}
     if name == "events":
         return ({"type": "message.sent"},)
     if "dict[" in str(kind):
         return ({},) if "tuple" in str(kind) else {}
+    if "TryResult" in str(kind):
+        return ({"name": "some-text", "helper": "some-text"},)
     if "tuple" in str(kind):
         return ("some-text",)
     if kind in (bool, int, float) or any(each in (int, float) for each in get_args(kind)):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exit_codes
-from hutch.cli.commands.files import format_time
+from hutch.cli.commands.session_files import format_time
 from tests.cli.attached_users import ServerHome, running_server
 from tests.cli.project_with_failing_test import call
 
@@ -93,7 +93,7 @@ def test_changes_are_shown_and_undone(server: ServerHome, session: str, tmp_path
     refused = server.hutch("undo", session)
     assert refused.returncode == exit_codes.BAD_REQUEST and "src/a.txt (" in refused.stderr
     done = server.hutch("undo", session, "--discard-others")
-    assert done.returncode == exit_codes.OK and "Changes of others in src/a.txt are in" in done.stdout
+    assert done.returncode == exit_codes.OK and "Changes by others in src/a.txt are in" in done.stdout
     assert server.hutch("diff", session, "--path", "src").stdout == ""
 
 

@@ -244,7 +244,7 @@ def test_a_run_sends_its_request_before_loading_the_client() -> None:
         "from hutch.cli.command_table import BY_NAME\n"
         "from hutch.cli.dispatch import load\n"
         "load(BY_NAME['run']).make_context('run', ['Look.', '--repo', '.', '--server'])\n"
-        "import hutch.cli.session_request_before_imports\n"
+        "import hutch.cli.early_session_request\n"
         "import hutch.cli.git_author, hutch.settings.author_setting_without_pydantic\n"
         "print(*sys.modules)"
     )
@@ -260,7 +260,7 @@ def test_a_run_on_a_server_loads_neither_agents_nor_a_database() -> None:
         "from hutch.system.fast_imports import load_structlog\n"
         "import hutch.cli.run_lifecycle\n"
         "load_structlog()\n"
-        "import hutch.flows.uncommitted_warning, hutch.app.forges, hutch.app.workspaces\n"
+        "import hutch.flows.uncommitted_files_warning, hutch.app.forges, hutch.app.workspaces\n"
         "print(*sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -22,7 +22,7 @@ def server() -> Iterator[ServerHome]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "src/.git").mkdir(parents=True)
     (tmp_path / "src/.git/config").write_text("[core]")
@@ -33,19 +33,22 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_files_are_named_as_they_are_here(here: Path) -> None:
+def test_files_are_named_as_they_are_here(working_directory: Path) -> None:
     run, a = StarterFile(b"\0\xff", executable=True), StarterFile(b"a")
     assert read_starter_files(None, "src") == {"run": run, "deep/a.txt": a}
-    assert read_starter_files(["src/run", f"{here}/src/deep/a.txt"], None) == {"src/run": run, "a.txt": a}
+    assert read_starter_files(["src/run", f"{working_directory}/src/deep/a.txt"], None) == {
+        "src/run": run,
+        "a.txt": a,
+    }
     assert read_starter_files(["src/deep/../run"], "src/deep") == {"a.txt": a, "run": run}
     assert read_starter_files(None, None) == {}
 
 
 def test_files_with_names_of_secrets_are_given_only_by_name(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    working_directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in (".env", "deep/server.key", ".env.example"):
-        (here / "src" / name).write_text("x")
+        (working_directory / "src" / name).write_text("x")
     assert set(read_starter_files(None, "src")) == {"run", "deep/a.txt", ".env.example"}
     assert capsys.readouterr().err == (
         "hutch: .env, deep/server.key are left out: the name is typical of secrets. "
@@ -55,17 +58,17 @@ def test_files_with_names_of_secrets_are_given_only_by_name(
     assert capsys.readouterr().err.startswith("hutch: deep/server.key is left out:")
 
 
-def test_a_directory_without_limits_is_refused_before_all_of_it_is_read(here: Path) -> None:
+def test_a_directory_without_limits_is_refused_before_all_of_it_is_read(working_directory: Path) -> None:
     for number in range(MAX_FILES + 5):
-        (here / f"src/deep/{number}").touch()
+        (working_directory / f"src/deep/{number}").touch()
     with pytest.raises(LimitReached, match="at most 1000 files"):
         read_starter_files(None, "src")
 
 
-def test_what_is_not_a_file_is_refused(here: Path) -> None:
-    os.mkfifo(here / "pipe")
-    (here / "link").symlink_to("/etc/passwd")
-    (here / "empty").mkdir()
+def test_what_is_not_a_file_is_refused(working_directory: Path) -> None:
+    os.mkfifo(working_directory / "pipe")
+    (working_directory / "link").symlink_to("/etc/passwd")
+    (working_directory / "empty").mkdir()
     for file, problem in (("pipe", "not a file"), ("link", "symbolic link"), ("src", "not a file")):
         with pytest.raises(BadRequest, match=problem):
             read_starter_files([file], None)
@@ -76,7 +79,7 @@ def test_what_is_not_a_file_is_refused(here: Path) -> None:
             read_starter_files(None, directory)
     with pytest.raises(BadRequest, match="has no files"):
         read_starter_files(None, "empty")
-    (here / "empty/there").symlink_to("..")
+    (working_directory / "empty/there").symlink_to("..")
     with pytest.raises(BadRequest, match="symbolic link"):
         read_starter_files(None, "empty")
     with pytest.raises(BadRequest, match="not from both"):

@@ -9,7 +9,7 @@ import pytest
 
 from hutch.cli import exit_codes
 from tests.deadline import DEADLINE_S
-from tests.flows.questions.question_folders import write_question
+from tests.flows.interview_questions.question_folders import write_question
 from tests.forked_command import HUTCH, run
 
 

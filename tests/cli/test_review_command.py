@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from tests.cli.project_with_failing_test import FIXES, Project, call, lines, temporary_project
 from tests.forge.github_server import HOST, github
 from tests.forge.github_state import Repository

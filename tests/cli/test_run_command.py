@@ -807,7 +807,7 @@ def test_a_yes_for_the_session_is_asked_for_once(project: Project) -> None:
 
 
 def test_always_outlasts_the_run_until_it_is_withdrawn(project: Project) -> None:
-    def asked(answer: str) -> bool:
+    def needs_approval(answer: str) -> bool:
         with person(project, *BASH) as somebody:
             somebody.see(f"{QUESTION}|really-42")
             first = "Allow " in somebody.shown
@@ -818,13 +818,13 @@ def test_always_outlasts_the_run_until_it_is_withdrawn(project: Project) -> None
             assert "really-42" in somebody.shown
             return first
 
-    assert (asked("a\ralways"), asked("always")) == (True, False)
+    assert (needs_approval("a\ralways"), needs_approval("always")) == (True, False)
     (kept,) = project.hutch("approvals", "list").stdout.splitlines()
     assert project.hutch("approvals", "rm", *kept.split()).returncode == 0
     assert project.hutch("approvals", "list").stdout == ""
     assert project.hutch("approvals", "rm", *kept.split()).returncode == 2
     assert project.hutch("approvals", "rm").returncode == 2
-    assert asked("y")
+    assert needs_approval("y")
 
 
 def test_ctrl_c_at_a_question_ends_the_run(project: Project) -> None:
@@ -966,3 +966,35 @@ def test_a_reader_that_leaves_ends_the_run_without_a_message(project: Project, c
         errors = process.stderr.read()
         code = process.wait(DEADLINE_S)
     assert (code, errors) == (exit_codes.BROKEN_PIPE, b"") and all(read)
+
+
+# --- tries ---
+
+
+def test_the_best_of_several_tries_is_delivered_with_a_table_of_why(project: Project) -> None:
+    right = project.cassette(*FIXES)
+    wrong = project.place / "wrong.json"
+    wrong.write_text(json.dumps({"replies": BREAKS}))
+    words = ("--tries", "2", "--try-model", f"scripted:{wrong}", "--try-model", right, "--check", "true")
+    ran = project.hutch("run", "Mend add", *words, "--no-early-stop")
+    assert ran.returncode == 0, (ran.stdout, ran.stderr)
+    table = [line for line in ran.stdout.splitlines() if re.match(r"\*?\s+h\d ", line)]
+    assert [line.split()[:2] for line in table] == [["h1", "tests"], ["*", "h2"]], ran.stdout
+    assert branches(project) == ["hutch/add-instead-of-subtracting", "main"]
+    shown = project.hutch("sessions", "list")
+    assert len(re.findall("└─ ", shown.stdout)) >= 2, shown.stdout
+
+
+def test_options_of_tries_need_tries(project: Project) -> None:
+    ran = project.run("--check", "true")
+    assert ran.returncode == 2 and "go with --tries N" in ran.stderr
+
+
+def test_a_recorded_run_is_run_again_with_another_model_and_compared(project: Project) -> None:
+    assert project.run("--no-pr", replies=BREAKS).returncode == 3
+    right = project.cassette(*FIXES)
+    ran = project.hutch("rerun", "last", "--from", "1", "--model", right)
+    assert ran.returncode == 0, (ran.stdout, ran.stderr)
+    rows = {line[:10].strip(): line[10:].split("  ") for line in ran.stdout.splitlines()}
+    assert [each.strip() for each in rows["outcome"] if each.strip()] == ["tests failing", "done"], ran.stdout
+    assert branches(project) == ["main"]

@@ -24,7 +24,8 @@ import pytest
 from tests import forked_command
 from tests.deadline import DEADLINE_S
 from tests.forked_command import HUTCH, Forked
-from tests.ordinary import place as readable_tree
+from tests.new_database import place_database
+from tests.ordinary_user import place as readable_tree
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -36,6 +37,7 @@ def place() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     directory.chmod(0o755)
     (directory / "work").mkdir()
+    place_database(directory / "home" / "data")
     yield directory
     shutil.rmtree(directory)
 
@@ -684,6 +686,7 @@ def test_without_a_jail_it_says_so_every_time(place: Path) -> None:
 
 def crippled(place: Path, *bwrap: str) -> "subprocess.CompletedProcess[bytes]":
     """Run `hutch shell` where a jail cannot be made, as an ordinary user."""
+    shutil.rmtree(place / "home")  # of another user
     (place / "home").mkdir(mode=0o777)
     place.chmod(0o777)
     tree = readable_tree()

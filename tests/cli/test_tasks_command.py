@@ -1,5 +1,6 @@
 """`hutch tasks` in a repository, without a server."""
 
+import getpass
 import json
 import os
 import signal
@@ -22,10 +23,12 @@ def repository(tmp_path: Path) -> Path:
     return repository
 
 
-def hutch(repository: Path, *words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+def hutch(
+    repository: Path, *words: str, code: int = 0, cwd: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
     done = run(
         [HUTCH, "tasks", *words],
-        cwd=repository,
+        cwd=cwd or repository,
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(repository.parent / "home")},
         capture_output=True,
         text=True,
@@ -33,6 +36,11 @@ def hutch(repository: Path, *words: str, code: int = 0) -> "subprocess.Completed
     )
     assert done.returncode == code, done.stderr
     return done
+
+
+def in_parent(repository: Path, *words: str) -> str:
+    """The output of a command outside of the repository."""
+    return hutch(repository, *words, cwd=repository.parent).stdout
 
 
 def test_tasks_are_added_changed_listed_and_shown(repository: Path) -> None:
@@ -47,9 +55,66 @@ def test_tasks_are_added_changed_listed_and_shown(repository: Path) -> None:
     assert hutch(repository, "list").stdout == ""
     assert hutch(repository, "list", "--all").stdout.startswith("T-1      done")
     shown = hutch(repository, "show", "T-1").stdout
-    assert "[ ] green" in shown and "progress half way" in shown and "state: 'todo' -> 'done'" in shown
+    assert "[ ] green" in shown and "progress half way" in shown and "state: todo -> done" in shown
+    assert f" {getpass.getuser()} changed state" in shown
     missing = hutch(repository, "show", "T-9", code=2)
     assert "There is no task 'T-9'" in missing.stderr
+
+
+CONFIG = """\
+[core]
+\tbare = false
+[remote "Upstream"]
+\turl = https://github.com/aaa/upstream.git
+[submodule "x"]
+\turl = https://github.com/aaa/module
+[remote "origin"]
+\turl = {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "address"),
+    [
+        ("git@github.com:acme/shop.git", "github.com/acme/shop", "git@github.com:acme/shop.git"),
+        ("https://me:key@github.com/acme/shop", "github.com/acme/shop", "https://github.com/acme/shop"),
+        ("/srv/git/shop.git", "/srv/git/shop", "/srv/git/shop.git"),
+    ],
+)
+def test_tasks_of_a_clone_belong_to_its_origin_and_name_its_address(
+    repository: Path, url: str, name: str, address: str
+) -> None:
+    (repository / ".git" / "config").write_text(CONFIG.format(url))
+    made = json.loads(hutch(repository, "add", "Fix login", "--json").stdout)
+    assert (made["repository"], made["address"]) == (name, address)
+
+
+def test_a_name_without_a_scheme_is_no_directory(repository: Path) -> None:
+    added = hutch(repository, "add", "A", "--repo", "github.com/acme/shop", "--json").stdout
+    assert json.loads(added)["address"] == "https://github.com/acme/shop"
+    here = json.loads(hutch(repository, "add", "B", "--repo", ".", "--json").stdout)
+    assert here["address"] == str(repository)
+    assert json.loads(hutch(repository, "add", "C", "--repo", "shop", "--json").stdout)["address"] == ""
+
+
+def test_criteria_are_met_and_filters_saved(repository: Path) -> None:
+    hutch(repository, "add", "Fix login", "--label", "bug", "--criterion", "green")
+    hutch(repository, "add", "Elsewhere", "--repo", "https://github.com/acme/shop", "--owner", "bo")
+    hutch(repository, "edit", "T-1", "--criterion", "fast", "--met", "1")
+    shown = hutch(repository, "show", "T-1").stdout
+    assert "  [x] green\n  [ ] fast\n" in shown and "criteria: met 'green', added 'fast'" in shown
+    assert "has no criterion 3. It has 2" in hutch(repository, "edit", "T-1", "--met", "3", code=2).stderr
+    line = "T-1      todo      Fix login #bug"
+    hutch(repository, "list", "--label", "bug", "--owner", "-", "--save", "my bugs")
+    assert in_parent(repository, "list", "--filter", "my bugs") == f"{line}\n"
+    everywhere = in_parent(repository, "list").splitlines()
+    assert everywhere == [
+        "T-1      todo      Elsewhere @bo [github.com/acme/shop]",
+        f"{line} [{str(repository).lower()}]",
+    ]
+    assert "label bug" in in_parent(repository, "filters")
+    hutch(repository, "filters", "--delete", "my bugs")
+    assert "You have no filter" in hutch(repository, "list", "--filter", "my bugs", code=2).stderr
 
 
 def test_a_file_is_synced_in_both_directions(repository: Path) -> None:
@@ -86,10 +151,17 @@ def test_a_dry_run_changes_nothing_and_a_deleted_file_is_written_again(repositor
     assert hutch(repository, "sync", "--dry-run").stdout == "# Tasks\n\n- [ ] T-1 A <!-- hutch:rev=1 -->\n"
     assert not file.exists()
     hutch(repository, "sync")
-    text = file.read_text()
-    file.unlink()
+    text = file.read_text() + "\nRead *this* first.\n"
+    file.write_text(text)
     hutch(repository, "sync")
-    assert file.read_text() == text
+    file.unlink()
+    hutch(repository, "edit", "T-1", "--title", "B")
+    hutch(repository, "sync")
+    assert file.read_text() == text.replace("A <!-- hutch:rev=1", "B <!-- hutch:rev=2")
+    file.unlink()
+    hutch(repository, "add", "C", "--repo", "/srv/other")
+    hutch(repository, "sync", "--repo", "/srv/other")  # as if another repository was cloned here
+    assert file.read_text() == "# Tasks\n\n- [ ] T-1 C <!-- hutch:rev=1 -->\n"
 
 
 def test_a_link_is_not_followed(repository: Path) -> None:
@@ -112,7 +184,11 @@ def test_a_watched_file_follows_edits_of_both_sides(repository: Path) -> None:
     file.write_text("- [ ] A\n")
     environment = {"PATH": os.environ["PATH"], "HUTCH_HOME": str(repository.parent / "home")}
     hutch(repository, "list")  # creates the database
-    watcher = subprocess.Popen([HUTCH, "tasks", "sync", "--watch"], cwd=repository, env=environment)
+    problems = repository.parent / "problems.txt"
+    with problems.open("w") as written:
+        watcher = subprocess.Popen(
+            [HUTCH, "tasks", "sync", "--watch"], cwd=repository, env=environment, stderr=written
+        )
     try:
         until(lambda: "T-1 A" in file.read_text())
         hutch(repository, "edit", "T-1", "--title", "Board")
@@ -120,6 +196,16 @@ def test_a_watched_file_follows_edits_of_both_sides(repository: Path) -> None:
         file.write_text(file.read_text() + "- [ ] B\n")
         until(lambda: "T-2 B" in file.read_text())
         assert "T-2" in hutch(repository, "list").stdout
+        tasks = "".join(f"- [ ] Task {number}\n" for number in range(8))
+        file.write_text(file.read_text() + tasks)
+        until(lambda: "T-10 Task 7" in file.read_text())
+        text = file.read_text()
+        file.write_text("```\n" + text)  # hides all tasks, as a fence does that is being typed
+        until(lambda: "no longer shows" in problems.read_text())
+        assert len(hutch(repository, "list").stdout.splitlines()) == 10
+        file.write_text(text + "- [ ] Last\n")
+        until(lambda: "T-11 Last" in file.read_text())
+        assert problems.read_text().count("The file is still watched.") == 1
     finally:
         watcher.send_signal(signal.SIGINT)
         watcher.wait(DEADLINE_S)
@@ -131,3 +217,31 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_tasks_are_assigned_to_agents_and_automatically(repository: Path) -> None:
+    for label in ("bug", "docs"):
+        hutch(repository, "add", f"Fix {label}", "--label", label)
+    where = hutch_config_path(repository)
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_text('[tasks]\nskills = ["persona:engineer=bug", "persona:pair=docs"]\n')
+    shown = hutch(repository, "assign", "--auto", "--dry-run").stdout.splitlines()
+    assert shown == [
+        "T-1 Fix bug: persona:engineer knows bug; has 0 open tasks.",
+        "T-2 Fix docs: persona:pair knows docs; has 0 open tasks.",
+    ]
+    assert "No agent has worked on it" in hutch(repository, "work", "T-1").stderr
+    made = hutch(repository, "assign", "--auto")
+    assert made.stdout.splitlines() == shown and "hutch up" in made.stderr
+    assert hutch(repository, "work", "T-2").stdout == "pair waiting: is queued\n"
+    refused = hutch(repository, "assign", "T-1", code=2)
+    assert "assigned to this task already" in refused.stderr
+    assert hutch(repository, "unassign", "T-1").stdout == "engineer cancelled: cancelled by a user\n"
+    again = hutch(repository, "assign", "T-1", "--reviewer", "reviewer", "--merge")
+    assert again.stdout == "engineer, reviewed by reviewer waiting: is queued\n"
+
+
+def hutch_config_path(repository: Path) -> Path:
+    env = {"PATH": os.environ["PATH"], "HUTCH_HOME": str(repository.parent / "home")}
+    done = run([HUTCH, "config", "path"], cwd=repository, env=env, capture_output=True, text=True)
+    return Path(done.stdout.strip().splitlines()[0])

@@ -104,16 +104,16 @@ async def test_a_running_server_follows_new_and_revoked_tokens(home: Path) -> No
     async with answering(data, login_and_account.routes) as served, served.client() as http:
         result = json.loads(await _apart(home, "tokens", "create", "--json"))
 
-        async def asked() -> httpx.Response:
+        async def own_account() -> httpx.Response:
             return await http.get("/api/v1/me", headers=bearer(result["token"]))
 
-        assert (await asked()).json()["user"]["name"] == result["user"]
+        assert (await own_account()).json()["user"]["name"] == result["user"]
         await _apart(home, "tokens", "revoke", result["id"])
         until = time.monotonic() + DEADLINE_S
-        while (await asked()).status_code == 200:
+        while (await own_account()).status_code == 200:
             assert time.monotonic() < until
             await asyncio.sleep(0.1)
-        assert (await asked()).status_code == 401
+        assert (await own_account()).status_code == 401
 
 
 async def _apart(home: Path, *words: str) -> str:

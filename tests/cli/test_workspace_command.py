@@ -87,6 +87,11 @@ def test_the_life_of_a_workspace(place: Path) -> None:
     (found,) = run_json(place, "grep", "w", "return [0-9]")
     assert [(each["path"], each["number"]) for each in found["lines"]] == [("src/main.py", 2)]
     assert run(place, "grep", "w", "nowhere to be found").returncode == 1
+    (code,) = run_json(place, "search", "w", "main")
+    assert [(each["path"], each["symbol"]) for each in code["matches"]] == [("src/main.py", "main")]
+    assert good(place, "search", "w", "main").startswith("src/main.py:1-2 function main (defines main; ")
+    assert run(place, "search", "w", "zebra").returncode == 1
+    assert "no words" in bad(place, "search", "w", "?")
 
     changes = {each["path"]: each["kind"] for each in run_json(place, "diff", "w", str(first["id"]))}
     assert set(changes) == {"new.txt", "src/main.py"}

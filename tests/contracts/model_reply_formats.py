@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hutch.llm.interface import FinishReason, Model, Usage
 from hutch.llm.recording_model import RecordingModel
 from hutch.llm.retry import RetryingModel
-from hutch.llm.scripted import ScriptedModel
+from hutch.llm.scripted_model import ScriptedModel
 from hutch.llm.scripted_reply_file import parse_cassette
 from tests.llm import provider_formats
 from tests.llm.provider_formats import QUICK, Dialect, anthropic_event, chat_call, chat_chunk, gemini_chunk

@@ -22,7 +22,7 @@ from hutch.domain.user import Caller
 from hutch.flows import session_option_changes, sessions
 from hutch.flows.flow_services import Services
 from hutch.flows.session_option_changes import SessionChange
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.interface import Delta, SessionHost
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S

@@ -51,6 +51,14 @@ def an_interview(**plan: object) -> Interview:
     return Interview(id=new_session_id(), owner="usr_1", plan=made, minutes=40)
 
 
+def test_the_clock_runs_again_when_no_more_time_offline_is_credited() -> None:
+    clock = replace(InterviewClock().started(0), offline_since_ms=5 * MINUTE)
+    interview = replace(an_interview(max_credit_minutes=10), clock=clock)
+    at = [3, 6, 14, 16]
+    assert [interview.counts_time(each * MINUTE) for each in at] == [True, False, False, True]
+    assert not replace(interview, clock=clock.stopped(6 * MINUTE, ALLOWED)).counts_time(20 * MINUTE)
+
+
 def test_extra_time_counts_for_the_interview_and_for_each_question() -> None:
     interview = replace(an_interview(extra_time_percent=50), question_minutes=10)
     interview = replace(interview, clock=InterviewClock(question_from_ms=2 * MINUTE).started(0))

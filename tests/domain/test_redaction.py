@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.domain import credential_patterns, decoded_text_positions
+from hutch.domain import credential_patterns, unescaped_text_positions
 from hutch.domain.redaction import MAX_HELD_CHARS, Redactor, redacted_excerpt
 from hutch.domain.stream_redactor import StreamRedactor
 
@@ -240,7 +240,7 @@ PATTERNS = {
     "known and shapes": Redactor(["secret-value", "first-line-of-it\n\n\nshort", HARD])._pattern,
     **{
         name: pattern
-        for name, pattern in vars(decoded_text_positions).items()
+        for name, pattern in vars(unescaped_text_positions).items()
         if isinstance(pattern, re.Pattern)
     },
     **{

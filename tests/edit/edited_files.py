@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.files.files import Files
+from hutch.workspace.files.file_reads_and_changes import Files
 
 
 class EditedFiles(Files):

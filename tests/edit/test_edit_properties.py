@@ -13,7 +13,7 @@ from hutch.edit.encoded_file_text import ending, split_lines, without_ending
 from hutch.edit.encoding_detection import decode
 from hutch.edit.file_edits import InsertLines, Replace, ReplaceLines, plan_edits
 from hutch.edit.hunk_application import plan_hunks
-from hutch.edit.patch_operations import Hunk
+from hutch.edit.patch_operation_types import Hunk
 from tests.edit.edited_files import edited_files
 from tests.hypothesis_examples import examples
 

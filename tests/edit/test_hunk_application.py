@@ -4,7 +4,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.hunk_application import plan_hunks
-from hutch.edit.patch_operations import Hunk
+from hutch.edit.patch_operation_types import Hunk
 
 
 def hunk(text: str, **known: object) -> Hunk:

@@ -8,7 +8,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.hunk_placement import place_hunks
-from hutch.edit.patch_operations import Hunk
+from hutch.edit.patch_operation_types import Hunk
 
 TWICE = "def a():\n    x = 1\n    return x\n\ndef b():\n    x = 1\n    return x\n"
 

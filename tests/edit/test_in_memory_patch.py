@@ -8,7 +8,7 @@ import pytest
 from hutch.domain.errors import Conflict, NotFound
 from hutch.edit.file_operation_types import Delete, FileChange, Move, Operation, Write
 from hutch.edit.in_memory_patch import Draft, clean
-from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.edit.patch_operation_types import FileOperation, Hunk
 
 
 class Recorded:
@@ -16,7 +16,7 @@ class Recorded:
 
     def __init__(self, **files: bytes) -> None:
         self.files = files
-        self.asked: list[Operation] = []
+        self.operations: list[Operation] = []
 
     def read_bytes(self, path: str) -> tuple[bytes, int]:
         if path not in self.files:
@@ -24,7 +24,7 @@ class Recorded:
         return self.files[path], 0o100640
 
     def change(self, operations: Sequence[Operation]) -> list[FileChange]:
-        self.asked += operations
+        self.operations += operations
         return []
 
 
@@ -33,7 +33,7 @@ def done(files: Recorded, *operations: FileOperation) -> list[Operation]:
     for operation in operations:
         draft.do(operation)
     draft.finish()
-    return files.asked
+    return files.operations
 
 
 def digest(data: bytes) -> str:

@@ -1,7 +1,7 @@
 """The patch envelope against the cases of other implementations.
 
 `patch_cases/` holds test data of openai/codex (Apache-2.0) and anomalyco/opencode
-(MIT); each file names its source and commit. Hutch differs on purpose in `HERE`.
+(MIT); each file names its source and commit. Hutch differs on purpose in `DIFFERENCES`.
 """
 
 import json
@@ -14,13 +14,13 @@ from hutch.domain.errors import HutchError
 from hutch.edit.atomic_apply import apply_patch
 from hutch.edit.fuzzy_match import IndexedText
 from hutch.edit.hunk_placement import place_hunks
-from hutch.edit.patch_operations import Hunk
+from hutch.edit.patch_operation_types import Hunk
 from tests.edit.edited_files import edited_files
 
 FOLDER = Path(__file__).parent / "patch_cases"
 SCENARIOS = json.loads((FOLDER / "scenarios.json").read_text())
 UNIT = json.loads((FOLDER / "unit.json").read_text())
-HERE: dict[str, dict[str, Any]] = {
+DIFFERENCES: dict[str, dict[str, Any]] = {
     # All or nothing: a file that was added before the step that fails does not stay.
     "codex/scenario/015_failure_after_partial_success_leaves_changes": {"expected": {}},
     "codex/unit/partial_failure": {"expected": {}},
@@ -32,7 +32,7 @@ HERE: dict[str, dict[str, Any]] = {
     # A last line that was not touched gets no line end.
     "codex/unit/crlf_for_new_trailing_newline": {"expected": {"n.txt": "ONE\r\ntwo"}},
 }
-CASES = [{**case, **HERE.get(case["id"], {})} for case in (*SCENARIOS["cases"], *UNIT["cases"])]
+CASES = [{**case, **DIFFERENCES.get(case["id"], {})} for case in (*SCENARIOS["cases"], *UNIT["cases"])]
 LINKS = UNIT["symlink_no_follow"]
 
 

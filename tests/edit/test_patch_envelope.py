@@ -4,7 +4,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.edit.patch_envelope import parse_envelope, strip_wrapper
-from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.edit.patch_operation_types import FileOperation, Hunk
 
 
 def read(body: str) -> list[FileOperation]:

@@ -15,11 +15,14 @@ from hutch.edit.syntax_parser import (
     ParseFailed,
     allow_list,
     first_error_line,
+    query_matches,
     syntax_tree,
 )
+from hutch.workspace.code_search.symbols_and_references import GRAMMARS
 
 PYTHON = Grammar("Python", "tree_sitter_python")
 YAML = Grammar("YAML", "tree_sitter_yaml")
+WEB = Path(__file__).resolve().parents[2] / "web" / "src"
 
 
 def test_the_first_error_line_is_returned() -> None:
@@ -84,3 +87,11 @@ def test_the_process_may_only_compute(attempt: str) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=dict(os.environ))
     assert done.stdout == b"locked"
     assert done.returncode < 0  # ended by the kernel
+
+
+def test_many_texts_with_errors_do_not_end_the_process() -> None:
+    """Reading the point of a node corrupts memory in version 0.26 of the library, after some texts."""
+    texts = [path.read_text() for path in sorted(WEB.rglob("*.ts")) if path.stat().st_size < 100_000]
+    assert len(texts) > 100
+    for text in texts:
+        query_matches(GRAMMARS[".ts"], f"{text}\n\n# not TypeScript\n")

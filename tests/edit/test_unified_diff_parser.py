@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.edit.patch_operation_types import FileOperation, Hunk
 from hutch.edit.unified_diff_parser import is_unified, parse_unified_diff
 
 CHANGE = "@@ -1,2 +1,2 @@\n a\n-b\n+c"

@@ -85,6 +85,22 @@ async def test_configuration_is_known_where_the_user_has_neither_pip_nor_npm(
     assert (found.hosts, found.notes) == (("python.example.com", "node.example.com"), ())
 
 
+async def test_each_tool_is_asked_once_for_all_package_managers_that_share_its_registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, answer in (("python3", "https://python.example.com"), ("npm", "https://node.example.com")):
+        (programs / name).write_text(f"#!/bin/sh\necho {name} >>'{tmp_path}/started'\necho {answer}\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    names = ["pip", "npm", "uv", "pnpm", "poetry", "yarn"]
+    found = await resolve_registries(names, indexes={}, ask_in=tmp_path)
+    assert found.hosts == ("python.example.com", "node.example.com")
+    # Python is asked for its default and for the user's settings.
+    assert (tmp_path / "started").read_text().split() == ["python3", "python3", "npm"]
+
+
 async def test_hosts_are_taken_as_they_are_and_others_are_refused(tmp_path: Path) -> None:
     found = await resolve_registries(["files.example.com", "*.example.org"], indexes={}, ask_in=tmp_path)
     assert found.hosts == ("files.example.com", "*.example.org")

@@ -18,7 +18,7 @@ from hutch.settings import LoadedSettings, load
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
+from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.workspace import Workspace
 from tests.forge.repositories import commit, git, make_repository
 

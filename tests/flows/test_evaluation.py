@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions, list_files
+from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions, list_files
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.flows.evaluation.case_definition import EvalCase
@@ -195,8 +195,8 @@ def test_a_set_in_the_format_of_swe_bench_never_reveals_the_solution(tmp_path: P
 @pytest.mark.parametrize(
     ("change", "output"),
     [
-        ({"files": {}}, "give either files or repo to start with"),
-        ({"repo": "x"}, "give either files or repo to start with"),
+        ({"files": {}}, "give either files, repo or rerun to start with"),
+        ({"repo": "x"}, "give either files, repo or rerun to start with"),
         ({"revision": "main"}, "a revision needs a repo"),
         ({"files": {"../x": ""}}, "'../x' is not a path inside the workspace"),
         ({"hidden_tests": {"/etc/x": ""}}, "'/etc/x' is not a path inside the workspace"),

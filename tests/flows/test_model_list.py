@@ -8,7 +8,7 @@ import pytest
 from hutch.app.models import access
 from hutch.flows.model_list import ProviderState, list_models
 from hutch.settings import load
-from tests.flows.test_model_check import answer, refused, served
+from tests.flows.test_model_availability import answer, refused, served
 
 pytestmark = pytest.mark.anyio
 

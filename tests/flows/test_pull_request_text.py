@@ -8,7 +8,7 @@ import pytest
 from hutch.domain import events
 from hutch.flows.pull_request_text import About, pull_text, ran_before
 from hutch.forge.posted_text_escaping import escape_references
-from tests.flows.test_run_log_reader import entries
+from tests.flows.test_run_history_reader import entries
 
 ABOUT = About(session_id="ses_1", run_id="run_1")
 

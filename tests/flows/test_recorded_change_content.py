@@ -8,7 +8,7 @@ from hutch.domain import inputs
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import FileChanged
 from hutch.flows.recorded_change_content import read_content, read_diff
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from tests.sessions.session_server import call, serving
 from tests.sessions.undo_setup import IGNORING, Stage
 

@@ -11,11 +11,11 @@ import pytest
 from hutch.domain.dependency_plan import Service
 from hutch.domain.events import EnvironmentBuilt, Event
 from hutch.environment.layers.layer_store import Layer
-from hutch.environment.plan_from_settings_or_detection import EnvironmentSettings
+from hutch.environment.plan_selection import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments, Provided
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace

@@ -8,6 +8,7 @@ import pytest
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.flows.run_and_log_lookup import find_run_id
 from hutch.store.event_log import SqlLog, open_log
+from tests.new_database import place_database
 from tests.store.test_run_queue import queue
 
 pytestmark = pytest.mark.anyio
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[SqlLog]:
+    place_database(tmp_path)
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "signing.pem") as opened:
         yield opened
 

@@ -133,4 +133,4 @@ async def test_delivery_is_promised_only_when_there_is_one(tmp_path: Path) -> No
         _, bodies = await requests_of(tmp_path, new)
         prompt = system_prompt_of(bodies[0])
         assert ("Hutch delivers your changes as a commit" in prompt) is promised
-        assert ("Hutch neither commits nor delivers them" in prompt) is not promised
+        assert ("Hutch does not commit them" in prompt) is not promised

@@ -13,11 +13,11 @@ from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.environment.layers.layer_store import Layer, LayerStore
-from hutch.flows import redelivery, sessions
+from hutch.flows import run_redelivery, session_fork, sessions
 from hutch.flows.prompt_to_pull_request_submission import submit
 from hutch.flows.session_file_retention import DAY_MS, HOUR_MS
 from hutch.gateway.gateway_context import Server
-from hutch.sessions.requests import ReadFile
+from hutch.sessions.file_and_command_requests import ReadFile
 from hutch.store.event_log import SqlLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
@@ -40,7 +40,7 @@ async def swept(server: Server, later_ms: int, *, dry_run: bool = False) -> list
     return [each.session_id for each in gone]
 
 
-async def asked(server: Server, who: Caller, repo: Path) -> str:
+async def submit_and_park(server: Server, who: Caller, repo: Path) -> str:
     session, _ = await submit(
         server.services, who, NewSession(repository=str(repo), prompt="Make slugs lower case.")
     )
@@ -54,11 +54,11 @@ async def test_what_requests_leave_is_gone_after_their_hours(tmp_path: Path) -> 
     async with serving(tmp_path / "home", sessions__idle_s=1, model=model) as server:
         who = await owner(server)
         data = server.loaded.paths.data
-        await asked(server, who, repo)  # the repository is known from now on
+        await submit_and_park(server, who, repo)  # the repository is known from now on
         first = await swept(server, 25 * HOUR_MS)
         assert len(first) == 1
         before = used_bytes(data / "workspaces") + used_bytes(data / "bases")
-        ids = [await asked(server, who, repo) for _ in range(3)]
+        ids = [await submit_and_park(server, who, repo) for _ in range(3)]
         assert len(list((data / "workspaces").iterdir())) == 3
         assert await swept(server, 23 * HOUR_MS) == []
         assert sorted(await swept(server, 25 * HOUR_MS, dry_run=True)) == sorted(ids)
@@ -73,7 +73,7 @@ async def test_a_session_says_why_its_files_are_gone_and_keeps_its_log(tmp_path:
     repo, model = repository(tmp_path / "repo"), cassette(tmp_path / "c.json", [FIX, DONE])
     async with serving(tmp_path / "home", sessions__idle_s=1, model=model) as server:
         who = await owner(server)
-        id = await asked(server, who, repo)
+        id = await submit_and_park(server, who, repo)
         await swept(server, 25 * HOUR_MS)
         session = (await sessions.show(server.services, who, id)).session
         assert (session.state, session.reason) == ("ended", "Its workspace was removed after 24 hours.")
@@ -96,7 +96,7 @@ async def test_what_could_not_be_delivered_is_kept_as_any_session(tmp_path: Path
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == []
         (repo / "gone").rename(repo / ".git")
-        await redelivery.deliver(server.services, who, run.id)
+        await run_redelivery.deliver(server.services, who, run.id)
         await until(server, session.id, "change.proposed")
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == [session.id]
@@ -152,7 +152,7 @@ async def test_an_ended_session_keeps_undelivered_work_whatever_its_size(tmp_pat
         undelivered = await ended(server, who, repo, works)
         looked = await ended(server, who, repo, looks)
         delivered = await ended(server, who, repo, works, deliver=True)
-        fork = (await sessions.fork(server.services, who, undelivered)).id
+        fork = (await session_fork.fork(server.services, who, undelivered)).id
         await until(server, fork, "session.prepared")
         await end(server, who, fork)
         assert sorted(await swept(server, DAY_MS)) == sorted([looked, delivered])

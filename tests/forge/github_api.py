@@ -93,6 +93,8 @@ class Api:
             case ("GET", "pulls", number, "reviews"):
                 found = repo.pulls.get(int(number))
                 return (200, _page(found["reviews"], query)) if found else MISSING
+            case ("GET", "issues"):
+                return 200, _page([_issue_json(repo, each) for each in repo.issues.values()][::-1], query)
             case ("GET", "issues" | "pulls" as where, number, "comments"):
                 issue = repo.issues.get(int(number))
                 listed = list(issue["comments"].values()) if issue else []
@@ -331,6 +333,14 @@ def _is_on_a_line(comment: Mapping[str, Any]) -> bool:
 def _page(items: list[Any], query: Mapping[str, str]) -> list[Any]:
     size, number = int(query.get("per_page", "30")), int(query.get("page", "1"))
     return items[size * (number - 1) : size * number]
+
+
+def _issue_json(repo: Repository, issue: dict[str, Any]) -> dict[str, Any]:
+    number = issue["number"]
+    names = ("number", "title", "body", "labels", "state", "state_reason", "user")
+    shown = {name: issue[name] for name in names if name in issue}
+    shown["html_url"] = _url(repo, number).replace("/pull/", "/issues/")
+    return {**shown, "pull_request": {}} if number in repo.pulls else shown
 
 
 def _id(repo: Repository) -> str:

@@ -49,7 +49,7 @@ class Hub:
         self.state = State(root)
         self.socket = socket
         self.api = Api(self.state)
-        self.asked: list[str] = []  # `METHOD path`, of all
+        self.requests: list[str] = []  # `METHOD path`, of all
         self.shown: set[str] = set()  # every Authorization
         self.faults: list[Fault] = []
         self.lock = threading.RLock()
@@ -63,14 +63,14 @@ class Hub:
         return self.faults[-1]
 
     def count(self, pattern: str) -> int:
-        return sum(re.search(pattern, line) is not None for line in self.asked)
+        return sum(re.search(pattern, line) is not None for line in self.requests)
 
     def repository(self, full_name: str) -> Repository:
         return self.state.repositories[full_name.lower()]
 
     def failing(self, line: str) -> Fault | None:
         with self.lock:
-            self.asked.append(line)
+            self.requests.append(line)
             for fault in self.faults:
                 if fault.times > 0 and re.search(fault.pattern, line):
                     fault.times -= 1

@@ -65,7 +65,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.root = root
         self.password = password
-        self.asked: list[str] = []  # method, path and credentials of every request
+        self.requests: list[str] = []  # method, path and credentials of every request
         self.hang = threading.Event()  # set to let every answer wait until it is cleared
 
     def url(self, name: str, *, user: str = "") -> str:
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         given = self.headers.get("Authorization", "")
-        self.server.asked.append(f"{self.command} {self.path} {given}")
+        self.server.requests.append(f"{self.command} {self.path} {given}")
         while self.server.hang.is_set():
             threading.Event().wait(0.05)
         if self.server.password is not None:

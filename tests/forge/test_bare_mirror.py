@@ -104,9 +104,9 @@ async def test_a_branch_comes_with_its_history_and_tags_and_nothing_else(
 async def test_the_second_time_nothing_is_requested(repo: RepoUrl, mirror: Path, server: Server) -> None:
     found = await find_revision(HOST, repo, None)
     await fetch(HOST, repo, mirror, found)
-    asked = len(server.asked)
+    asked = len(server.requests)
     assert await fetch(HOST, repo, mirror, found) == found.commit
-    assert len(server.asked) == asked
+    assert len(server.requests) == asked
 
 
 async def test_a_commit_by_its_id_and_by_a_short_one(origin: Path, repo: RepoUrl, mirror: Path) -> None:

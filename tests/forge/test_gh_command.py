@@ -51,12 +51,12 @@ async def test_a_request_that_a_limit_stopped_is_retried(tmp_path: Path, method:
         hub.fault(".", 429, headers={"Retry-After": "1"}, times=1)
         with pytest.raises(GitHubFailed) as failed:
             await gh.api(method, "repos/no/such", {} if method == "POST" else None)
-        assert (failed.value.status, len(hub.asked)) == (404, 2)
-        hub.asked.clear()
+        assert (failed.value.status, len(hub.requests)) == (404, 2)
+        hub.requests.clear()
         hub.fault(".", 429, headers={"Retry-After": "1"})
         with pytest.raises(GitHubFailed, match="is used up until"):
             await gh.api(method, "repos/no/such", {} if method == "POST" else None)
-        assert len(hub.asked) == 3  # the waits of one request are bounded together
+        assert len(hub.requests) == 3  # the waits of one request are bounded together
 
 
 async def test_a_request_that_may_have_succeeded_is_not_retried(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ async def test_a_request_that_may_have_succeeded_is_not_retried(tmp_path: Path) 
         gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_delay_s=0.01))
         hub.fault(".", 502)
         for method, times in (("POST", 1), ("GET", 4)):
-            hub.asked.clear()
+            hub.requests.clear()
             with pytest.raises(GitHubFailed, match="Retry later"):
                 await gh.api(method, "repos/a/b")
-            assert len(hub.asked) == times
+            assert len(hub.requests) == times
 
 
 async def test_it_may_not_be_installed(tmp_path: Path) -> None:

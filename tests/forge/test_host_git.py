@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from hutch.domain.errors import Denied, HutchError, NotFound, Unavailable
 from hutch.forge.git_progress import Progress
 from hutch.forge.host_git import BASE_ENVIRONMENT, NO_SSH_KEYS, Git, GitFailed, fixed_settings
 from hutch.forge.repo_url import parse_repo_url
+from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, make_repository, serving
 
 pytestmark = pytest.mark.anyio
@@ -185,10 +187,12 @@ async def test_credentials_of_an_address_are_used_and_never_shown(repository: Pa
         assert b"refs/heads/main" in await HOST.run("ls-remote", "--", remote.address, remote=remote)
         server.hang.set()
         asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.address, remote=remote))
-        await _until(lambda: len(_of("git")) > 0 and len(server.asked) > 2)
-        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in _of("git")]
+        await _until(lambda: len(_gits(server)) > 0 and len(server.requests) > 2)
+        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in _gits(server)]
         assert lines and not any(b"s3cret" in line for line in lines)
         asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
         server.hang.clear()
         wrong = parse_repo_url(server.url("repository/.git", user="me:wr0ng-pass"))
         with pytest.raises(Denied) as denied:
@@ -272,26 +276,27 @@ async def test_cancelling_ends_git_and_all_it_started(repository: Path, tmp_path
         server.hang.set()
         remote = parse_repo_url(server.url("repository/.git"))
         asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.address, remote=remote))
-        await _until(lambda: server.asked)
-        before = _of("git")
+        await _until(lambda: server.requests)
+        before = _gits(server)
         assert len(before) >= 2  # git, and its helper for http
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        await _until(lambda: not _of("git"))
+        await _until(lambda: not _gits(server))
 
 
 async def test_cancelling_the_start_of_git_ends_all_it_started(repository: Path, tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.hang.set()
         remote = parse_repo_url(server.url("repository/.git"))
-        others = set(_of(""))
         asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.address, remote=remote))
-        while not set(_of("")) - others:  # noqa: ASYNC110  # git does not run yet
+        while not _gits(server):  # noqa: ASYNC110
             await asyncio.sleep(0)
-        while not server.asked:  # the loop stands still, so asyncio has not connected the pipes
+        until = time.monotonic() + DEADLINE_S
+        while not server.requests:  # the loop stands still, so asyncio has not connected the pipes
+            assert time.monotonic() < until, "git sends no request"
             time.sleep(0.01)  # noqa: ASYNC251
-        before = _of("git")
+        before = _gits(server)
         asking.cancel()
         await asyncio.wait([asking], timeout=30)  # git itself gives up after 60 s
         assert asking.cancelled()
@@ -304,7 +309,7 @@ async def test_a_command_that_takes_too_long_is_stopped(repository: Path, tmp_pa
         remote = parse_repo_url(server.url("repository/.git"))
         with pytest.raises(Unavailable, match=r"git ls-remote of http://.* took more than 0\.3 s"):
             await HOST.run("ls-remote", "--", remote.address, remote=remote, timeout_s=0.3)
-        await _until(lambda: not _of("git"))
+        await _until(lambda: not _gits(server))
 
 
 async def test_an_unreachable_machine_is_reported() -> None:
@@ -325,27 +330,16 @@ def test_every_pinned_setting_is_one_that_git_takes(tmp_path: Path) -> None:
     assert git(tmp_path / "r", *words, "rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 
-def _of(name: str) -> list[int]:
-    """Processes that this one started, at any depth, whose name begins so."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
+def _gits(server: Any) -> list[int]:
+    """Processes of git that were started to reach a server. Others, of servers that tests of other modules
+    share, may start git at any time."""
+    address = server.url("").rpartition("@")[2].removeprefix("http://").rstrip("/").encode()
+    found = []
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
-            try:
-                result = (path / "stat").read_text()
-            except OSError:
-                continue
-            fields = result.rpartition(")")[2].split()
-            if fields[0] not in "ZX":
-                parents[int(path.name)] = int(fields[1])
-                names[int(path.name)] = result.partition("(")[2].rpartition(")")[0]
-    found = []
-    for pid, called in names.items():
-        above = pid
-        while above in parents and above != os.getpid():
-            above = parents[above]
-        if above == os.getpid() and called.startswith(name) and "http-backend" not in called:
-            found.append(pid)
+            with contextlib.suppress(OSError):  # it has ended
+                if address in (path / "cmdline").read_bytes() and (path / "comm").read_text()[:3] == "git":
+                    found.append(int(path.name))
     return found
 
 

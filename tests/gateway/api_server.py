@@ -136,6 +136,8 @@ async def serving(
         "model": cassette(place / "model.json", *replies),
         **flags,
         "server": {"requests_per_minute": 1_000_000, **flags.get("server", {})},
+        # Set-ups of tests download nothing. To ask pip and npm where from takes a second of processor time.
+        "environment": {"registries": [], **flags.get("environment", {})},
     }
     loaded = settings.load(given, environ={"HUTCH_HOME": str(place / "home")})
     place_database(loaded.paths.data)

@@ -1,4 +1,8 @@
-"""A real browser: headless Chromium, driven from outside."""
+"""A real browser: Chromium without windows, driven from outside.
+
+Debian builds the headless shell from the same source as the browser with windows. Pages do not differ, and
+tests take little more than half of the processor time: no tab strip is loaded, and no GPU is simulated.
+"""
 
 import datetime
 import socket
@@ -20,14 +24,14 @@ from starlette.routing import Route
 
 from tests.gateway.request_filter_server import serving
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 
 
 @asynccontextmanager
 async def chromium(*names: str) -> AsyncIterator[Browser]:
     """A browser for which these names lead to this machine."""
     rules = ",".join(f"MAP {name} 127.0.0.1" for name in names)
-    args = ["--no-sandbox", *([f"--host-resolver-rules={rules}"] if rules else [])]
+    args = ["--no-sandbox", "--disable-gpu", *([f"--host-resolver-rules={rules}"] if rules else [])]
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=args)
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hutch.flows.user_accounts import Accounts
-from tests.flows.questions.question_folders import FILES, TOML
+from tests.flows.interview_questions.question_folders import FILES, TOML
 from tests.gateway.api_server import V1, Api, eventually, serving
 
 JS = {

@@ -19,12 +19,13 @@ from hutch.flows.password_hashing import Passwords
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.caller_dependency import Admin, Reader, Writer
-from hutch.gateway.auth.host_origin_and_rate_filter import ALL_CHECKS, Check, RequestFilter
+from hutch.gateway.auth.request_filter import ALL_CHECKS, Check, RequestFilter
 from hutch.gateway.problem_json import handle_problems
 from hutch.settings.server_sections import Server
 from hutch.store.event_log import SqlLog, open_log
 from tests.deadline import DEADLINE_S
 from tests.gateway.api_server import NO_TLS
+from tests.new_database import place_database
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)  # so that tests need not wait
 
@@ -77,6 +78,7 @@ async def answering(
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     settings = server or Server()
+    place_database(place)
     async with open_log(place / "hutch.db", place / "blobs", place / "keys" / "signing.pem") as log:
         accounts = Accounts(log, Passwords(CHEAP))
         authenticator = Authenticator(accounts, settings, **guarding)

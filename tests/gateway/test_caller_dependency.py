@@ -16,7 +16,7 @@ from hutch.domain.errors import Unauthenticated
 from hutch.domain.random_credentials_and_hashes import new_secret
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import CACHE_S
-from hutch.gateway.auth.login_cookie_and_csrf_token import csrf_token
+from hutch.gateway.auth.login_cookie import csrf_token
 from hutch.store.browser_sessions import ABSOLUTE_MS, IDLE_MS
 from hutch.store.event_log import open_log
 from tests.gateway.request_filter_server import Answering, answering, bearer

@@ -68,14 +68,14 @@ async def test_other_users_cannot_settle_it(setup: tuple[Story, Api]) -> None:
     way = f"{V1}/sessions/{change['session_id']}/shares/eve"
     shared = await api.put(way, json={"role": "observer"})
     assert shared.is_success, shared.text
-    asked = made.hub.asked.copy()
+    asked = made.hub.requests.copy()
     bodies = {"request-changes": {"body": "x"}, "comments": SLUG}
     for action in ("merge", "close", "approve", *bodies):
         body = bodies.get(action, {})
         assert (await bob.post(f"{url}/{action}", json=body)).status_code == 404
         assert (await eve.post(f"{url}/{action}", json=body)).status_code == 403
     assert (await bob.get(f"{url}/diff")).status_code == 404
-    assert made.hub.asked == asked  # GitHub never heard of it
+    assert made.hub.requests == asked  # GitHub never heard of it
     assert made.pulls()[change["number"]]["state"] == "open"
     assert (await api.post(f"{url}/close")).status_code == 204
     assert made.pulls()[change["number"]]["state"] == "closed"

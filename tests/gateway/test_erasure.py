@@ -14,11 +14,11 @@ from sqlalchemy import select
 
 from hutch import agent
 from hutch.agent.conversation import Conversation
-from hutch.app.unerased_locations import other_places
+from hutch.cli.commands.erase_and_prune import other_places
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import AnyInput
 from hutch.flows.unerased_data import traces_of, unerased
-from hutch.gateway.rest.commands import CommandIn
+from hutch.gateway.rest.session_commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots_and_diff import NewSnapshotIn
 from hutch.store.schema import answered_requests

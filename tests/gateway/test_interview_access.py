@@ -4,11 +4,15 @@ import json
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
+from hutch.domain.user_given_starter_files import MAX_BYTES
 from tests.gateway.api_server import V1, Api, eventually
 from tests.gateway.interview_rooms import Room, a_plan, a_room
+from tests.gateway.test_document_websocket import editing
 
 pytestmark = pytest.mark.anyio
 
@@ -102,6 +106,79 @@ async def test_a_pause_stops_the_clock_and_the_candidate(tmp_path: Path) -> None
         assert (await room.candidate.put(file, content=b"3")).status_code in (200, 201)
         reasons = [each["reason"] for each in await room.events(room.candidate, "interview.paused")]
         assert reasons == ["a short break"]
+        await room.post(room.assessor, "level", level="pair")
+        followed = ("session.paused", "session.resumed", "session.changed")  # the owner did none of it
+        found = [each for each in await room.api.events(workspace) if each["type"] in followed]
+        assert [(each["type"], each["by"]) for each in found] == [(each, "hutch") for each in followed]
+
+
+async def is_refused(client: Api, workspace: str) -> bool:
+    """True if a client may not open the documents of a workspace."""
+    try:
+        async with editing(client, workspace, "notes.txt"):
+            return False
+    except InvalidStatus as error:
+        assert error.response.status_code in (403, 404)
+        return True
+
+
+async def test_assessors_edit_the_current_workspace_with_the_candidate_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    async with a_room(tmp_path) as room:
+        workspace = (await room.begin())["question"]["workspace"]
+        path = f"{V1}/sessions/{workspace}"
+        assert (await room.candidate.put(f"{path}/files/notes.txt", content=b"mine\n")).status_code == 201
+        await room.get(room.assessor)
+        assert (await room.assessor.get(f"{path}/access")).json()["actions"] == ["read", "edit"]
+        async with editing(room.candidate, workspace, "notes.txt") as theirs:
+            async with editing(room.assessor, workspace, "notes.txt") as ours:
+                await ours.sees("mine")
+                await ours.type(0, "look here: ")
+                await theirs.sees("look here: mine")
+                await ours.until("saved")
+            assert (await room.candidate.get(f"{path}/files/notes.txt")).content == b"look here: mine\n"
+            changed = [each for each in await room.api.events(workspace) if each["type"] == "file.changed"]
+            people = (await room.get(room.candidate))["people"]
+            assert {each["id"]: each["name"] for each in people}[changed[-1]["by"]] == "assessor"
+            # Everything else in it is the candidate's.
+            doors = {
+                "files": room.assessor.put(f"{path}/files/other.txt", content=b"x"),
+                "removal": room.assessor.delete(f"{path}/files/notes.txt"),
+                "command": room.assessor.post(f"{path}/commands", json={"command": "true"}),
+                "terminal": room.assessor.post(f"{path}/terminals", json={}),
+                "tests": room.assessor.post(f"{path}/tests", json={}),
+                "prompt": room.assessor.post(f"{path}/inputs", json={"type": "prompt", "text": "x"}),
+                "fork": room.assessor.post(f"{path}/fork", json={}),
+            }
+            assert {name: (await door).status_code for name, door in doors.items()} == dict.fromkeys(
+                doors, 403
+            )
+            assert await is_refused(room.observer, workspace)
+            await room.post(room.assessor, "pause")
+            await theirs.type(0, "typed in the pause ")  # over the connection from before
+            assert (await theirs.until("error"))["code"] == "denied"
+        assert await is_refused(room.candidate, workspace)
+        assert not await is_refused(room.assessor, workspace)
+        await room.post(room.assessor, "resume")
+        await room.post(room.candidate, "next", after=1)
+        assert await is_refused(room.assessor, workspace)  # it is the record of the first question now
+        await room.post(room.candidate, "end")
+        assert await is_refused(room.assessor, (await room.get(room.assessor))["question"]["workspace"])
+        assert b"typed in the pause" not in (await room.api.get(f"{path}/files/notes.txt")).content
+
+
+async def test_sessions_of_interviews_are_marked_and_can_be_left_out(tmp_path: Path) -> None:
+    async with a_room(tmp_path) as room:
+        workspace = (await room.begin())["question"]["workspace"]
+        own = await room.api.ready_session()
+        listed = {
+            each["id"]: each["interview"] for each in (await room.api.get(f"{V1}/sessions")).json()["items"]
+        }
+        assert {room.id: room.id, workspace: room.id, own: ""}.items() <= listed.items()
+        rest = (await room.api.get(f"{V1}/sessions?interviews=false&limit=1")).json()
+        assert [each["id"] for each in rest["items"]] == [own] and rest["next"] is None
+        assert (await room.api.get(f"{V1}/sessions/{workspace}")).json()["interview"] == room.id
 
 
 async def test_another_language_keeps_the_work_in_each(tmp_path: Path) -> None:
@@ -119,6 +196,25 @@ async def test_another_language_keeps_the_work_in_each(tmp_path: Path) -> None:
         assert (await room.candidate.get(f"{V1}/sessions/{first}/files/double.py")).content == b"mine"
         refused = await room.candidate.post(f"{room.path}/language", json={"language": "go"})
         assert refused.status_code == 404
+
+
+async def test_hidden_tests_run_in_every_language_that_was_left(tmp_path: Path) -> None:
+    async with a_room(tmp_path, a_plan(hidden_results="counts")) as room:
+        first = (await room.begin())["question"]["workspace"]
+        solved = b"def double(n):\n    return 2 * n\n"
+        await room.candidate.put(f"{V1}/sessions/{first}/files/double.py", content=solved)
+        await room.post(room.candidate, "language", language="javascript")
+        assert not await room.events(room.candidate, "hidden_tests.counted"), "nothing is told meanwhile"
+        await room.post(room.candidate, "next", after=1)
+
+        async def tested() -> bool:
+            return len(await room.events(room.api, "hidden_tests.run")) == 2
+
+        await eventually(tested)
+        results = await room.events(room.api, "hidden_tests.run")
+        assert (results[0]["language"], results[0]["passed"]) == ("python", 2)
+        assert results[1]["language"] == "javascript", "what was handed in comes last"
+        assert results[1]["passed"] < 2
 
 
 async def test_without_the_ai_the_room_is_the_same_but_takes_no_prompt(tmp_path: Path) -> None:
@@ -161,7 +257,9 @@ async def test_hidden_tests_cannot_be_learned_by_the_candidate(tmp_path: Path) -
         searched = await candidate.post(
             f"{session}/commands",
             json={
-                "command": f"grep -rslE '{SECRET[:4]}[a-z]+-73' / --exclude-dir=sys 2>/dev/null; "
+                # /usr is the machine's and read-only. A pagemap holds numbers, and is huge.
+                "command": "find / -mindepth 1 -maxdepth 1 -type d ! -name usr ! -name sys "
+                f"-exec grep -rslE --exclude=pagemap '{SECRET[:4]}[a-z]+-73' {{}} +; "
                 "cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' ' '",
                 "timeout_s": 60,
             },
@@ -202,3 +300,64 @@ async def test_secrets_in_pasted_text_are_not_recorded(tmp_path: Path) -> None:
         for wrong in ({"type": "keylog"}, {"type": "paste", "data": {"text": "x" * 70_000}}):
             refused = await room.candidate.post(f"{room.path}/events/batch", json={"events": [wrong]})
             assert refused.status_code in (400, 413, 422), refused.text
+
+
+async def test_graphql_shows_each_reader_what_rest_shows(tmp_path: Path) -> None:
+    fields = (
+        "id phase role plan proposal workspaces question { title rubric } events(first: 200) { type event }"
+    )
+    async with a_room(tmp_path, a_plan(accommodations="is left-handed"), hidden_name=SECRET) as room:
+        await room.begin()
+        await room.post(room.assessor, "notes", 201, text="seems nervous")
+        stranger = await room.api.as_user("stranger")
+
+        async def ask(client: Api, what: str) -> dict[str, Any]:
+            asked = {"query": f'{{ interview(id: "{room.id}") {{ {what} }} }}'}
+            return dict((await client.post("/api/graphql", json=asked)).json())
+
+        for client in (room.api, room.assessor, room.candidate, room.observer):
+            shown = (await ask(client, fields))["data"]["interview"]
+            rest = await room.get(client)
+            for name in ("id", "phase", "role", "plan", "proposal", "workspaces"):
+                assert shown[name] == rest[name], name
+            assert shown["question"]["rubric"] == rest["question"]["rubric"]
+            assert [each["event"] for each in shown["events"]] == await room.events(client)
+        for client in (room.candidate, room.observer):
+            assert "left-handed" not in json.dumps(await ask(client, fields))
+            assert "nervous" not in json.dumps(await ask(client, fields))
+            report = await ask(client, "report")
+            allowed = (await client.get(f"{room.path}/report")).status_code == 200
+            assert bool(report.get("errors")) != allowed
+        report = await ask(room.assessor, "report")
+        assert report["data"]["interview"]["report"]["questions"]
+        assert (await ask(stranger, "id"))["data"] is None
+        listed = await stranger.post("/api/graphql", json={"query": "{ interviews { items { id } } }"})
+        assert listed.json()["data"]["interviews"]["items"] == []
+
+
+@pytest.mark.parametrize("step", ["next", "end"])
+async def test_hidden_tests_see_what_was_typed_just_before(tmp_path: Path, step: str) -> None:
+    async with a_room(tmp_path) as room:
+        workspace = (await room.begin())["question"]["workspace"]
+        async with (
+            editing(room.candidate, workspace, "double.py") as editor,
+            editing(room.assessor, workspace, "double.py"),
+        ):
+            await editor.sees("def double")
+            await editor.type(len(editor.text), "\n\ndef double(n):\n    return 2 * n\n")
+            await editor.connection.send('{"type":"ping"}')
+            await editor.until("pong")
+            await room.post(room.candidate, step, **({"after": 1} if step == "next" else {}))
+        result = await room.until_event("hidden_tests.run")
+        assert (result["passed"], result["total"]) == (2, 2), result
+
+
+async def test_candidates_get_no_count_of_hidden_tests_that_could_not_be_run(tmp_path: Path) -> None:
+    async with a_room(tmp_path, a_plan(hidden_results="counts")) as room:
+        workspace = (await room.begin())["question"]["workspace"]
+        command = {"command": f"truncate -s {MAX_BYTES + 1} too-large"}
+        await room.candidate.post(f"{V1}/sessions/{workspace}/commands", json=command)
+        await room.post(room.candidate, "next", after=1)
+        assert (await room.until_event("hidden_tests.run"))["reason"]
+        await room.until_event("code.measured")
+        assert await room.events(room.candidate, "hidden_tests.counted") == []

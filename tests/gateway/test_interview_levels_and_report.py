@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from hutch.flows.interviews.interview_watch import InterviewWatch
+from hutch.domain.ids import to_uuid
+from hutch.flows.interviews.running_interview_watcher import InterviewWatch
 from hutch.store.interview_record_bundle import verify_bundle
 from hutch.store.sessions import Sessions
 from hutch.system.clock_without_jumps import wall_ms
@@ -164,6 +165,19 @@ async def test_time_that_was_extended_is_there(tmp_path: Path) -> None:
         assert (await room.get(room.api))["phase"] == "ended"
 
 
+def unlinked(content: list[dict[str, Any]]) -> list[str]:
+    """The beginning of each sentence and row of a report that leads to no moment."""
+    lines = [block["spans"] for block in content if block["kind"] == "paragraph"]
+    lines += [[span for cell in row for span in cell] for block in content for row in block["rows"]]
+    return [line[0]["text"][:18].strip() for line in lines if not any(span["path"] for span in line)]
+
+
+def unmarked(work: dict[str, Any]) -> list[str]:
+    """The rows of marks without evidence: there is no moment to lead to."""
+    marks = [each for each in work["marks"] if not each["evidence"]]
+    return [f"{each['name']}: {'–' if each['points'] is None else each['points']}"[:18] for each in marks]
+
+
 async def test_the_report_shows_what_was_done_and_by_whom(tmp_path: Path) -> None:
     replies = (EDIT, {"text": "I wrote it.", "times": 100})
     plan = a_plan(first_level="copilot")
@@ -176,13 +190,13 @@ async def test_the_report_shows_what_was_done_and_by_whom(tmp_path: Path) -> Non
         await run_tests(room, workspace)
         pasted = {"type": "paste", "timestamp": "2026-01-01T00:00:00Z", "data": {"chars": 12, "seq": -1}}
         await room.post(room.candidate, "events/batch", 201, events=[pasted])
-        await room.post(room.assessor, "notes", 201, text="<b>careful</b>")
+        await room.post(room.assessor, "notes", 201, text="<b>careful</b> 王小明 محمد \U0001f98a")
         await room.post(room.assessor, "ratings", 201, number=1, criterion="Correctness", points=4)
         await room.post(room.assessor, "ratings", 201, number=1, criterion="Correctness", points=5)
         await room.post(room.assessor, "marks", 201, number=1, mark="goal", points=1, comment="vague")
         await room.post(room.candidate, "end")
         await room.until_event("interview.sealed")
-        for path in ("report", "report.html", "ai-sessions", "ai-interaction-quality"):
+        for path in ("report", "report.html", "report.pdf", "ai-sessions", "ai-interaction-quality"):
             for client in (room.candidate, room.observer):
                 assert (await client.get(f"{room.path}/{path}")).status_code == 403
         report = (await room.assessor.get(f"{room.path}/report")).json()
@@ -197,18 +211,37 @@ async def test_the_report_shows_what_was_done_and_by_whom(tmp_path: Path) -> Non
         [goal] = [each for each in work["marks"] if each["name"] == "goal"]
         assert (goal["points"], goal["computed"]) == (1, 2)
         assert question["hidden_tests"][0]["passed"] == 2
+        code = work["code"]
+        assert code["linter"] == "ruff" and code["added_lines"] == 1 and code["problem"] == ""
+        assert [(each["name"], each["complexity"]) for each in code["functions"]] == [("double", 1)]
+        assert code["authors"]["agent"]["lines"] == 1
+        for client in (room.candidate, room.observer):
+            [hidden] = await room.events(client, "code.measured")
+            assert hidden.get("withheld") and "functions" not in hidden
         asked = {"question": "double"}
         [row] = (await room.assessor.get(f"{V1}/interview-comparison", params=asked)).json()
         assert (row["interview"], row["hidden_passed"], row["ai_chars"] > 0) == (room.id, 2, True)
         assert (await room.observer.get(f"{V1}/interview-comparison", params=asked)).json() == []
         assert (await room.candidate.get(f"{V1}/interview-comparison", params=asked)).status_code == 403
         page = (await room.assessor.get(f"{room.path}/report.html")).text
-        assert "&lt;b&gt;careful&lt;/b&gt;" in page and "<b>" not in page
+        assert "&lt;b&gt;careful&lt;/b&gt; 王小明" in page and "<b>" not in page
+        opened = f"/s/{workspace}/play?at={own[0]['seq']}"
+        assert (
+            f'{opened}">#{own[0]["seq"]}</a>' in page
+            and room.id in report["content"][2]["rows"][0][2][0]["path"]
+        )
+        notes = ["Facts for a person", "Reported by the ca", "Credited for time"]
+        assert unlinked(report["content"]) == [*notes, *unmarked(work)]
+        assert work["pastes"][0]["before"]["what"] == "ran the tests: 1 passed, 0 failed"
+        document = await room.assessor.get(f"{room.path}/report.pdf")
+        assert document.content.startswith(b"%PDF") and len(document.content) < 200_000
+        assert f"{opened}".encode() in document.content  # links are not compressed
         [session] = (await room.assessor.get(f"{room.path}/ai-sessions")).json()
         assert session["initialHelpfulness"] == session["currentHelpfulness"] == "full-copilot"
-        assert (session["fileModificationsCount"], session["sessionRecordingId"]) == (1, room.id)
+        assert (session["fileModificationsCount"], session["workspace"]) == (1, workspace)
+        assert session["sessionRecordingId"] == str(to_uuid(room.id))
         quality = (await room.assessor.get(f"{room.path}/ai-interaction-quality")).json()
-        assert {each["aiSessionId"] for each in quality} == {workspace}
+        assert {each["aiSessionId"] for each in quality} == {session["id"]} == {str(to_uuid(workspace))}
         assert "prompt_verification" in {each["metricType"] for each in quality}
 
 
@@ -231,4 +264,5 @@ async def test_after_its_retention_the_content_is_gone_and_the_proof_stays(tmp_p
         assert "Zwiebelfisch" not in shown
         assert (await room.api.get(f"{V1}/sessions/{workspace}/files/double.py")).status_code == 404
     report = verify_bundle(record)
-    assert report.ok and all(each.erased for each in report.records), report
+    assert report.ok and report.sealed and all(each.erased for each in report.records), report
+    assert all("retention of 1 days" in each.warnings[-1] for each in report.records), report

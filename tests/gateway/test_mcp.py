@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
 
 NAMES = [
     *("read_file", "write_file", "edit_file", "apply_patch", "list_directory", "glob", "grep"),
+    *("search_code", "outline"),
     *("bash", "bash_output", "bash_kill", "exec", "run_tests"),
 ]
 TESTED = {
@@ -77,13 +78,16 @@ async def test_every_tool_does_its_work(place: Place, mode: str) -> None:
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == NAMES
         assert {tool.name for tool in listed if tool.annotations and tool.annotations.read_only_hint} == {
-            *("read_file", "list_directory", "glob", "grep", "bash_output")
+            *("read_file", "list_directory", "glob", "grep", "bash_output"),
+            *("search_code", "outline"),
         }
         for tool in listed:
             assert tool.title and tool.output_schema and tool.output_schema["type"] == "object", tool.name
         failing = await done(client, "run_tests")
         assert (failing["tests"]["ok"], failing["tests"]["failed"]) == (False, 1)
         assert (await done(client, "glob", pattern="*.py"))["total"] == 2
+        assert (await done(client, "search_code", query="add"))["matches"][0]["symbol"] == "add"
+        assert "1-2 function add" in (await done(client, "outline", path="adding.py"))["text"]
         found = await done(client, "grep", pattern="a - b")
         assert found["lines"] == [
             {"path": "adding.py", "line": 2, "text": "    return a - b", "matched": True}

@@ -1,6 +1,7 @@
 """Metrics: counted from events, visible to permitted callers, and bounded in number."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -247,3 +248,13 @@ async def test_requests_refused_for_their_body_are_counted_by_their_route(tmp_pa
     assert value(found, counted, method="POST", route=f"{V1}/sessions/{{session_id}}/fork", status="408") == 1
     assert value(found, counted, method="POST", route="unknown", status="413") == 1
     assert value(found, counted, method="POST", route="preview", status="413") == 1
+
+
+async def test_the_dashboard_for_grafana_names_metrics_that_exist(api: Api) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "grafana-dashboard.json").read_text()
+    queries = [target["expr"] for panel in json.loads(text)["panels"] for target in panel["targets"]]
+    named = {name for query in queries for name in re.findall(r"\b(?:hutch|process)_\w+", query)}
+    exposed = (await api.get("/metrics")).text
+    known = set(re.findall(r"^# TYPE (\w+)", exposed, re.MULTILINE))
+    assert len(named) > 12
+    assert {name for name in named if re.sub("_(bucket|count|sum)$", "", name) not in known} == set()

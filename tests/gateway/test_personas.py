@@ -34,7 +34,11 @@ async def test_an_owner_writes_a_persona_that_runs_use_and_others_only_read(tmp_
             "rules": DEPS["rules"],
             "own": True,
         }
-        assert shown["limits"]["turns"] == 40
+        assert shown["limits"]["turns"] == 40 and shown["extensions"] == []
+        named = await api.put(url, json={**DEPS, "extensions": ["files", "tracker__read_*"]})
+        assert named.json()["extensions"] == ["files", "tracker__read_*"]
+        assert (await api.put(url, json=DEPS)).json()["extensions"] == ["files", "tracker__read_*"]
+        assert (await api.put(url, json={**DEPS, "extensions": []})).json()["extensions"] == []
         session = await bob.new_session(persona="deps")
         assert session["persona"] == "deps"
         # One that comes with Hutch can be replaced, and comes back.

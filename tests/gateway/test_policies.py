@@ -12,7 +12,7 @@ from hutch.agent.tool_call_rules import parse_rule
 from hutch.flows.user_accounts import Accounts
 from tests.gateway.api_server import V1, Api, cassette, serving
 from tests.gateway.stream_clients import screen
-from tests.gateway.test_mcp_mount import client, refused
+from tests.gateway.test_mcp_endpoint import client, refused
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from tests.gateway.api_server import V1, Api, cassette, eventually, serving
 from tests.gateway.graphql_helpers import refusal
 from tests.gateway.stream_clients import socket
 from tests.gateway.test_document_websocket import Editor, editing
-from tests.gateway.test_mcp_mount import client, refused, text_of
+from tests.gateway.test_mcp_endpoint import client, refused, text_of
 from tests.gateway.test_policies import policy, run
 
 pytestmark = pytest.mark.anyio
@@ -161,6 +161,16 @@ async def test_a_search_leaves_out_unreadable_files_and_names_the_rule(tmp_path:
             answer = text_of(await mcp.call_tool("grep", {"session_id": session, "pattern": "."}))
             assert "pub/a.txt" in answer and "k.txt" not in answer
             assert f"(Left out: the files that `{rule}` excludes.)" in answer
+            for tool, given in (("search_code", {"query": f"open {WORDS} k"}), ("outline", {})):
+                answer = text_of(await mcp.call_tool(tool, {"session_id": session, **given}))
+                assert "pub/a.txt" in answer and "k.txt" not in answer, tool
+                assert f"(Left out: the files that `{rule}` excludes.)" in answer
+                error = await refused(mcp, tool, session_id=session, path="secret", **given)
+                assert rule in json.dumps(error), tool
+        found = (await mia.get(f"{here}/code-search", params={"query": WORDS})).json()
+        assert found["matches"] == []
+        found = (await api.get(f"{here}/code-search", params={"query": WORDS})).json()
+        assert [each["path"] for each in found["matches"]] == ["secret/k.txt"]
 
 
 async def test_the_agent_does_not_read_unreadable_files_by_other_tools(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ async def with_provider(
 
 
 def used(wire: Wire) -> list[str]:
-    return [asked.headers["authorization"].removeprefix("Bearer ") for asked in wire.asked]
+    return [asked.headers["authorization"].removeprefix("Bearer ") for asked in wire.requests]
 
 
 async def prompted(api: Api, session: str, text: str = "Go") -> None:

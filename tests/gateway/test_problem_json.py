@@ -23,7 +23,7 @@ from hutch.domain.errors import (
     Unavailable,
 )
 from hutch.domain.redaction import Redactor
-from hutch.gateway.http_errors import (
+from hutch.gateway.http_error_table import (
     CODES,
     LIMITS,
     KeyReused,

@@ -18,7 +18,7 @@ from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.rest.prompt_to_pull_request import CodeOut
 from hutch.gateway.stream.open_streams import Streams, streams_of
 from hutch.gateway.stream.stream_quota import stream_quota_of
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from tests.deadline import DEADLINE_S
 from tests.gateway.api_server import V1, Api, eventually, serving
 from tests.sessions.session_server import call, cassette, repository

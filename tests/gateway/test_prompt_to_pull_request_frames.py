@@ -24,7 +24,7 @@ SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
 ENDED = RunEnded(run_id="run_1", outcome="done")
 FAILED = DeliveryEnded(run_id="run_1", outcome="failed", reason="It was down.")
 PROPOSED = DeliveryEnded(run_id="run_1", outcome="proposed", url="https://forge.example/1")
-ASKED = DeliveryRequested(run_id="run_1", by="ada")
+REQUESTED = DeliveryRequested(run_id="run_1", by="ada")
 OTHERS = (
     RunEnded(run_id="run_2", outcome="done"),
     DeliveryEnded(run_id="run_2", outcome="failed"),
@@ -67,7 +67,7 @@ def attempts_after(entries: Sequence[Entry], place: int) -> bool:
     return asked
 
 
-@given(st.lists(st.sampled_from([FAILED, PROPOSED, ASKED, ENDED, *OTHERS]), max_size=12))
+@given(st.lists(st.sampled_from([FAILED, PROPOSED, REQUESTED, ENDED, *OTHERS]), max_size=12))
 def test_each_end_knows_in_one_pass_whether_another_attempt_follows(later: list[Event]) -> None:
     entries = log_of(started(), ENDED, *later)
     found = {entry.seq: again for entry, again in released(entries, len(entries))}
@@ -82,7 +82,7 @@ def test_each_end_knows_in_one_pass_whether_another_attempt_follows(later: list[
 @pytest.mark.parametrize("newest", [1, 2, 3, 5, 6])
 def test_a_delivery_that_succeeds_later_ends_the_story(newest: int) -> None:
     entries = log_of(
-        started(), ENDED, StepReached(step="pushing", message="Pushing..."), FAILED, ASKED, PROPOSED
+        started(), ENDED, StepReached(step="pushing", message="Pushing..."), FAILED, REQUESTED, PROPOSED
     )
     outcomes = [each["outcome"] for each in frames(entries, newest) if each["type"] == "done"]
     assert outcomes == (["done"] if newest >= 5 else ["not_delivered"])
@@ -91,7 +91,7 @@ def test_a_delivery_that_succeeds_later_ends_the_story(newest: int) -> None:
 def test_a_run_without_delivery_ends_the_stream_unless_one_was_requested_since() -> None:
     whole = log_of(started(deliver=False), ENDED, *OTHERS)
     assert frames(whole, len(whole))[-1]["type"] == "done"
-    asked = log_of(started(deliver=False), ENDED, *OTHERS, ASKED)
+    asked = log_of(started(deliver=False), ENDED, *OTHERS, REQUESTED)
     assert frames(asked, len(asked))[-1]["type"] == "usage"
 
 

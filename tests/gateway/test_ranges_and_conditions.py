@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.gateway.http_errors import RangeNotSatisfiable
+from hutch.gateway.http_error_table import RangeNotSatisfiable
 from hutch.gateway.rest.ranges_and_conditions import Part, etag, matches, part_of
 
 HASH = "ab" * 32

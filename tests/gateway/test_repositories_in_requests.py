@@ -43,7 +43,7 @@ async def test_an_allowed_host_works_and_a_refused_one_is_not_contacted(tmp_path
         url = server.url("project/.git")
         async with serving(tmp_path / "one") as api:
             assert (await api.post(f"{V1}/sessions", json={"repository": url})).status_code == 403
-            assert server.asked == []
+            assert server.requests == []
         async with serving(tmp_path / "two", server={"repository_hosts": ["127.0.0.0/8"]}) as api:
             session = await api.ready_session(repository=url)
             listed = (await api.get(f"{V1}/sessions/{session}/files")).json()

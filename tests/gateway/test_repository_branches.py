@@ -52,7 +52,7 @@ async def test_only_those_who_may_open_a_session_with_a_repository_see_its_branc
                 assert await status(who, "http://169.254.169.254/latest") == 403
                 for wrong in ("ext::sh -c id", "-u/x", "https://a:secret@example.com/a"):
                     assert await status(who, wrong) == 400, wrong
-            assert server.asked == []
+            assert server.requests == []
             assert await status(await api.as_user("cleo", "candidate"), tmp_path / "git/project") == 403
             assert await status(await api.as_user("rea", scopes="read"), tmp_path / "git/project") == 403
             assert await status(await api.as_nobody(), tmp_path / "git/project") == 401

@@ -190,9 +190,9 @@ async def test_tricks_with_a_path_in_a_body_are_refused(api: Api, url: str, path
         ("edit", {"path": path, "edits": [{"old": "a", "new": "b"}]}),
     ):
         assert (await api.post(f"{url}/{rest}", json=body)).status_code in (400, 422), rest
-    for rest in ("files", "glob", "grep"):
+    for rest in ("files", "glob", "grep", "code-search"):
         if path:
-            query = {"path": path, "pattern": "x"}
+            query = {"path": path, "pattern": "x", "query": "x"}
             assert (await api.get(f"{url}/{rest}", params=query)).status_code in (400, 422), rest
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.llm.model_name import PROVIDERS
+from hutch.llm.model_and_key_names import PROVIDERS
 from tests.gateway.api_server import V1, Api, serving
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 
 from hutch.domain.ids import new_review_id
 from hutch.domain.review import AGENT, Review
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from hutch.store.comments_and_reviews import Reviews
 from tests.forge.repositories import git, make_repository
 from tests.gateway.api_server import V1, Api, cassette, eventually, serving

@@ -8,7 +8,7 @@ import pytest
 from hutch.domain.ids import SessionId
 from hutch.flows.user_accounts import Accounts
 from hutch.gateway.rest.sessions import DeliveryOut
-from hutch.sessions.host_of_live_sessions import LocalHost
+from hutch.sessions.live_session_host import LocalHost
 from tests.forge.repositories import make_repository
 from tests.gateway.api_server import V1, Api, eventually, serving
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from hutch.store.vault import Vault
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import commit, git, make_repository

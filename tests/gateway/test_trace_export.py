@@ -13,9 +13,11 @@ from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.trace import SpanKind, StatusCode
 
-from hutch.gateway import trace_attributes as names
+from hutch.gateway import trace_attribute_names as names
 from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
 from tests.gateway.mcp_server import eventually
 
@@ -23,7 +25,12 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
 SECRET = "Say the unspeakable"
 REPLIES = [
-    {"calls": [{"tool": "bash", "args": {"command": "echo unspeakable"}}]},
+    {
+        "calls": [
+            {"tool": "bash", "args": {"command": "echo unspeakable"}},
+            {"tool": "read_file", "args": {"path": "missing"}},
+        ]
+    },
     {"text": "It is unspeakable.", "times": 100},
 ]
 
@@ -39,7 +46,19 @@ class Collector:
 
     port: int
     bodies: list[bytes] = field(default_factory=list)
+    metrics: list[bytes] = field(default_factory=list)
     resources: list[dict[str, Any]] = field(default_factory=list)
+
+    def points(self) -> list[dict[str, Any]]:
+        """The values of the metrics, each with its name and attributes."""
+        return [
+            {"name": metric.name, "sum": getattr(point, "sum", 0), **_attributes(point.attributes)}
+            for body in self.metrics
+            for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            for point in getattr(metric, metric.WhichOneof("data")).data_points
+        ]
 
     def spans(self) -> list[dict[str, Any]]:
         found = []
@@ -54,6 +73,8 @@ class Collector:
                             "trace": span.trace_id.hex(),
                             "id": span.span_id.hex(),
                             "above": span.parent_span_id.hex(),
+                            "kind": span.kind,
+                            "status": span.status.code,
                             "took_ns": span.end_time_unix_nano - span.start_time_unix_nano,
                             **_attributes(span.attributes),
                         }
@@ -73,6 +94,8 @@ def collector() -> Iterator[Collector]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path == "/v1/traces":
                 collecting.bodies.append(body)
+            elif self.path == "/v1/metrics":
+                collecting.metrics.append(body)
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -130,19 +153,21 @@ def test_spans_of_requests_runs_models_and_tools_reach_the_collector(home: Home)
             session_id = run_once(up, home)
             assert up.end() == 0
         spans = [span for span in collecting.spans() if span["trace"] == TRACE]
-        everything = b"".join(collecting.bodies)
+        everything = b"".join([*collecting.bodies, *collecting.metrics])
     by_name = {span["name"]: span for span in spans}
     assert set(by_name) == {
         "POST /api/v1/sessions",
         "invoke_agent engineer",
         "chat scripted",
         "execute_tool bash",
+        "execute_tool read_file",
     }
     request, run = by_name["POST /api/v1/sessions"], by_name["invoke_agent engineer"]
     assert (request[names.HTTP_ROUTE], request[names.HTTP_STATUS]) == ("/api/v1/sessions", 201)
     assert run["above"] == request["id"]
-    inner = [span for span in spans if span["name"].startswith(("chat", "execute_tool"))]
-    assert {span["above"] for span in inner} == {run["id"]}
+    chats = {span["id"]: span["above"] for span in spans if span["name"] == "chat scripted"}
+    assert set(chats.values()) == {run["id"]}
+    assert by_name["execute_tool bash"]["above"] in chats
     assert (run[names.CONVERSATION_ID], run[names.RUN_OUTCOME]) == (session_id, "done")
     tool, chat = by_name["execute_tool bash"], by_name["chat scripted"]
     assert (tool[names.TOOL_NAME], tool[names.TOOL_OK], tool[names.OPERATION]) == (
@@ -155,9 +180,19 @@ def test_spans_of_requests_runs_models_and_tools_reach_the_collector(home: Home)
         "scripted",
         "scripted",
     )
+    assert chat["kind"] == SpanKind.CLIENT.value + 1  # the protocol begins with "unspecified"
+    failed = by_name["execute_tool read_file"]
+    assert (failed[names.ERROR_TYPE], failed["status"]) == ("tool_error", StatusCode.ERROR.value)
+    assert names.ERROR_TYPE not in tool
     assert len([span for span in spans if span["name"] == "chat scripted"]) == 2
     assert all(span["took_ns"] >= 0 for span in spans)
     assert {resource[names.SERVICE_NAME] for resource in collecting.resources} == {"hutch"}
+    points = collecting.points()
+    of_tools = [point for point in points if point.get(names.TOOL_NAME) == "bash"]
+    assert {point["name"] for point in of_tools} == {names.OPERATION_DURATION}
+    tokens = [point for point in points if point["name"] == names.TOKEN_USAGE]
+    assert {point[names.TOKEN_TYPE] for point in tokens} == {"input", "output"}
+    assert {point[names.REQUEST_MODEL] for point in tokens} == {"scripted"}
     assert b"unspeakable" not in everything  # numbers and names are sent, and nothing that was said
 
 

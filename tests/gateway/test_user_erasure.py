@@ -9,7 +9,7 @@ from sqlalchemy import text
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.tool_call_rules import parse_rule
 from hutch.flows.user_accounts import LOCAL, Accounts
-from hutch.store.user_erasures import UserErasures
+from hutch.store.user_row_erasure import UserErasures
 from tests.gateway.api_server import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio

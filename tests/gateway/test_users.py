@@ -218,7 +218,12 @@ async def test_the_owner_of_a_session_shares_it(served: Answering, ada: Caller, 
     assert (await bob("PUT", f"{path}/eve", role="observer")).json()["role"] == "observer"
     assert await eve.status("GET", path) == 403  # sees it, and does not manage it
     mine, hers = [(await who("GET", f"/sessions/{session_id}/access")).json() for who in (bob, eve)]
-    assert mine == {"actions": ["read", "input", "manage"], "role": None, "scopes": [], "expires_ms": None}
+    assert mine == {
+        "actions": ["read", "edit", "input", "manage"],
+        "role": None,
+        "scopes": [],
+        "expires_ms": None,
+    }
     assert (hers["actions"], hers["role"]) == (["read"], "observer")
     assert await eve.status("PUT", f"{path}/eve", role="member") == 403
     assert [share["role"] for share in (await ada("GET", path)).json()] == ["observer"]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -19,10 +20,18 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def test_every_page_of_the_app_is_the_same_document(http: httpx.Client) -> None:
-    for path in ("/", "/s/ses_01", "/s/ses_01/play", "/c/chg_01", "/settings/you", "/login", "/new"):
+    app = (Path(__file__).parents[2] / "web/src/app.tsx").read_text("utf-8")
+    routes = re.findall(r'<Route (?:key=\S+ )?path="([^"]+)"', app)
+    assert len(routes) > 20
+    for path in ("/login", *(re.sub(r":\w+[?]?", "some_01", route) for route in routes)):
         answer = http.get(path, headers=HTML)
         assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), path
         assert '<div id="root">' in answer.text
+
+
+def test_pages_have_a_name_in_the_metrics(http: httpx.Client) -> None:
+    assert http.get("/s/ses_01/time", headers=HTML).status_code == 200
+    assert 'method="GET",route="page",status="200"' in http.get("/metrics").text
 
 
 def test_an_unknown_page_is_the_app_with_404(http: httpx.Client) -> None:

@@ -3,7 +3,7 @@
 import ast
 
 STANDARD = {
-    "hutch.edit.patch_operations": "a hunk caches properties, and so has no slots",
+    "hutch.edit.patch_operation_types": "a hunk caches properties, and so has no slots",
     "hutch.system.lazy_dataclass": "declares what every type checker knows",
 }
 

@@ -32,6 +32,31 @@ def test_every_link_leads_to_a_page_and_a_heading(root: Path) -> None:
     assert broken == []
 
 
+def test_every_module_that_a_page_names_exists(root: Path) -> None:
+    paths = [f"/{path.relative_to(root)}" for path in root.glob("*/**/*.py") if ".venv" not in path.parts]
+    missing = [
+        f"{page.name}: {name}"
+        for page in (root / "docs").glob("*.md")
+        for name in re.findall(r"`([\w/]+\.py)`", page.read_text())
+        if not any(path.endswith(f"/{name}") for path in paths)
+    ]
+    assert missing == []
+
+
+def test_every_folder_in_a_table_of_files_exists(root: Path) -> None:
+    missing = [
+        f"{page.name}: {package}/{name}/"
+        for page in (root / "docs").glob("*.md")
+        for package, table in re.findall(
+            r"^\| Files in `(\w+)/`(.*?)(?:\n\n|\Z)", page.read_text(), re.M | re.S
+        )
+        for row in table.splitlines()
+        for name in re.findall(r"`(\w+)/`", row.split("|")[1] if row.startswith("|") else "")
+        if not (root / "src/hutch" / package / name).is_dir()
+    ]
+    assert missing == []
+
+
 def test_the_persona_of_the_example_is_valid(root: Path) -> None:
     page = (root / "docs/personas.md").read_text()
     [text] = re.findall(r"^```markdown\n(.*?)\n```$", page, re.M | re.S)

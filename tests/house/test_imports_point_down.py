@@ -10,7 +10,8 @@ FILES = {"edit", "snapshots", "workspace"}
 INSIDE = {"agent", "sessions", "flows", "environment"} | FILES | FIRST | GROUND
 
 MAY_IMPORT = {
-    "": set(),  # hutch itself
+    "": {"library"},  # hutch itself
+    "library": {"cli"} | SETTINGS | GROUND,
     "system": set(),
     "domain": {"system"},
     **dict.fromkeys(FIRST, GROUND),  # never sideways
@@ -30,7 +31,7 @@ MAY_IMPORT = {
     "cli": INSIDE | SETTINGS | {"logs", "app"},
 }
 
-# Who else may import what, and why.
+# Further allowed imports, with their reasons.
 EXCEPTIONS = {
     **dict.fromkeys(
         (

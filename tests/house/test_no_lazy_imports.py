@@ -5,20 +5,43 @@ from collections.abc import Iterator
 
 # module -> what it imports late, and why
 LATE = {
+    ("hutch", "hutch.library.connection"): "only scripts that connect need a client",
     ("hutch.cli.console_script", "hutch.cli.main"): "Ctrl-C while it loads must not print a traceback",
     ("hutch.cli.main", "hutch.cli.top_level_help"): "a command that runs does not need the help of all",
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
+    (
+        "hutch.cli.main",
+        "hutch.cli.server_tasks.shell_prompt_status_line",
+    ): "a shell prompt must not wait for typer",
+    **dict.fromkeys(
+        (
+            *(
+                ("hutch.cli.commands.tasks", f"hutch.cli.{name}")
+                for name in ("server_tasks.server_task_requests", "local_task_requests")
+            ),
+            *(
+                ("hutch.cli.commands.task_assignments", f"hutch.cli.{name}")
+                for name in ("server_tasks.server_task_assignments", "local_task_assignments")
+            ),
+            *(
+                ("hutch.cli.commands.tasks_file_sync_and_import", f"hutch.cli.{name}")
+                for name in ("tasks_file_sync", "local_backlog_folders", "github_issue_import")
+            ),
+            ("hutch.cli.server_tasks.server_task_requests", "hutch.cli.server_tasks.outbox_delivery"),
+        ),
+        "offline, tasks come from a copy: neither a database nor a client is needed",
+    ),
     ("hutch.cli.main", "hutch.cli.completion_candidates"): "neither must completion of command names",
     (
         "hutch.cli.completion_candidates",
-        "hutch.cli.remote_session_completion_candidates",
+        "hutch.cli.remote_session_completion",
     ): "only a login elsewhere needs a client",
     ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
-    ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
+    ("hutch.cli.main", "hutch.cli.screens.app"): "the full-screen library is needed only for the full screen",
     ("hutch.cli.commands.export", "hutch.cli.remote_session_log"): "a log of this machine needs no client",
-    ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
+    ("hutch.app", "hutch"): "a client of a server logs nothing, and the logging library loads slowly",
     ("hutch.app", "hutch.store.vault_redactor"): "as above",
-    ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",
+    ("hutch.llm.http_get", "http.client"): "Ollama is looked for only without a named model and a key",
     (
         "hutch.store.optional_vault",
         "hutch.store.vault",
@@ -42,6 +65,14 @@ LATE = {
         ),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
+    (
+        "hutch.cli.commands.acp",
+        "hutch.cli.acp.stdio_server",
+    ): "the protocol's library and the agent; help and completion need none of it",
+    (
+        "hutch.agent.extensions.extension_host",
+        "hutch.agent.extensions",
+    ): "the protocol's library takes a second, and most runs use no server",
     ("hutch.cli.commands.mcp", "hutch.jail.egress"): "only a server with hosts to allow needs it to answer",
     ("hutch.cli.commands.shell", "hutch.cli.shell_recording"): "it is loaded while the jail starts",
     **dict.fromkeys(
@@ -58,7 +89,10 @@ LATE = {
         ),
         "help and completion need nothing of a server",
     ),
-    ("hutch.gateway.mcp.endpoint", "hutch.gateway.mcp"): "the protocol's library, when somebody speaks it",
+    (
+        "hutch.gateway.mcp.endpoint",
+        "hutch.gateway.mcp",
+    ): "the protocol's library, at the first request of an MCP client",
     (
         "hutch.gateway.graphql.endpoint",
         "hutch.gateway.graphql",
@@ -75,13 +109,25 @@ LATE = {
                 ".sdk.trace.id_generator",
             )
         ),
-        "only who has a collector pays for it",
+        "only installations with a collector need it",
+    ),
+    **dict.fromkeys(
+        (
+            ("hutch.gateway.metrics_collector_export", f"opentelemetry{module}")
+            for module in (
+                ".exporter.otlp.proto.http.metric_exporter",
+                ".sdk.metrics",
+                ".sdk.metrics.export",
+                ".sdk.resources",
+            )
+        ),
+        "only installations with a collector need it",
     ),
     **dict.fromkeys(
         (
             ("hutch.cli.commands.run", module)
             for module in (
-                "hutch.cli.session_request_before_imports",
+                "hutch.cli.early_session_request",
                 "hutch.cli.git_author",
                 "hutch.cli.run_lifecycle",
                 "hutch.settings.author_setting_without_pydantic",
@@ -90,11 +136,14 @@ LATE = {
         "help and completion need nothing of a run",
     ),
     (
-        "hutch.cli.directory_copy_option_or_prompt",
-        "hutch.cli.directory_copy_prompt",
+        "hutch.cli.directory_copy_consent",
+        "hutch.cli.directory_copy_question",
     ): "looking into a directory takes much code",
-    ("hutch.cli.setup_question_before_run", "hutch.cli.dependency_setup_confirmation"): "as above",
-    ("hutch.cli.setup_question_before_run", "hutch.cli.temporary_repository_workspace"): "as above",
+    ("hutch.cli.dependency_setup_question", "hutch.cli.dependency_setup_confirmation"): "as above",
+    (
+        "hutch.cli.dependency_setup_question",
+        "hutch.cli.temporary_repository_workspace",
+    ): "as above",
     ("hutch.cli.session_client", "hutch.cli.local_session_client"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (
@@ -102,14 +151,14 @@ LATE = {
             for module in (
                 "hutch.app.forges",
                 "hutch.app.workspaces",
-                "hutch.flows.uncommitted_warning",
+                "hutch.flows.uncommitted_files_warning",
             )
         ),
         "as above",
     ),
     ("hutch.system.fast_imports", "structlog"): "only where rich is kept from it",
     ("hutch.edit.encoding_detection", "charset_normalizer"): "only a file in an old encoding needs a guess",
-    ("hutch.flows.password_hashing", "argon2"): "only who logs in has a password",
+    ("hutch.flows.password_hashing", "argon2"): "only logins need password hashes",
     ("hutch.flows.password_hashing", "argon2.exceptions"): "as above",
     ("hutch.environment.detection.manifest_parsing", "yaml"): "most lock files are JSON or TOML",
     **dict.fromkeys(
@@ -119,20 +168,22 @@ LATE = {
         ),
         "only a session with an open editor needs shared texts",
     ),
-    ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
+    ("hutch.agent.persona", "yaml"): "only files with front matter need it",
+    ("hutch.agent.untrusted_repository_text", "yaml"): "takes 20 ms, and few repositories have such files",
     **dict.fromkeys(
         (
             ("hutch.llm.model_factory", f"hutch.llm.{module}")
-            for module in ("provider_account", "anthropic", "gemini", "openai_chat", "openai_responses")
+            for module in ("anthropic", "gemini", "openai_chat", "openai_responses")
         ),
         "the HTTP client is loaded only when a provider is asked",
     ),
+    ("hutch.llm.embedding_model", "hutch.llm.embeddings_request"): "as above",
     (
         "hutch.gateway.auth.optional_oidc_login",
         "hutch.gateway.auth.oidc",
-    ): "only who has a provider waits for it",
-    ("hutch.llm.reply_cost", "genai_prices"): "half a second, for those who pay",
-    ("hutch.llm.scripted_reply_file", "yaml"): "only who writes YAML pays for it",
+    ): "only installations with an identity provider need it",
+    ("hutch.llm.reply_cost", "genai_prices"): "half a second; only models with a price need it",
+    ("hutch.llm.scripted_reply_file", "yaml"): "only cassettes in YAML need it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     (
         "hutch.settings.author_setting_without_pydantic",
@@ -143,7 +194,7 @@ LATE = {
 }
 BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",
-    "hutch.jail": "most who import the room want one of its modules, and not to wait for the others",
+    "hutch.jail": "most importers of the package need one of its modules, and should not wait for the others",
     "hutch.edit.syntax_parser_process": "loads the one grammar that it is started for",
     "hutch.flows.code_execution.drivers.python_driver": "loads the given code, in a jail",
 }

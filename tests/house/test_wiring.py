@@ -5,7 +5,7 @@ import io
 import tokenize
 from pathlib import Path
 
-MAX_WIRING_LINES = 800  # of code, in all of app/
+MAX_WIRING_LINES = 860  # of code, in all of app/
 NOT_CODE = (
     tokenize.COMMENT,
     tokenize.NL,

@@ -94,6 +94,7 @@ async def test_it_can_be_written_to_signalled_and_killed(shell: Shell) -> None:
     [
         "while true; do sleep 1; done",
         "sleep 84 | cat; sleep 84; sleep 84; echo no",
+        "sleep 84; (while true; do sleep 1; done); echo no",
         "(while true; do sleep 1; done) & while :; do :; done",
         "exec sleep 84",
         "f() { while true; do sleep 0.01; done; }; f; echo no",

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.limits.disk_growth import MAX_DEPTH, Growth, measure
-from hutch.jail.limits.unlinked_files import UnlinkedFiles
+from hutch.jail.limits.unlinked_files import UnlinkedFiles, may_hold_files
 
 
 def measured(directory: Path) -> tuple[int, int, bool, bool]:
@@ -231,3 +232,18 @@ def test_files_that_move_behind_the_walk_are_found_though_others_free_more(
         mover.kill()
         mover.wait()
         os.close(fd)
+
+
+def test_only_unix_sockets_carry_files() -> None:
+    # A server in a jail is not to blame for what others write to the same disk.
+    def info(opened: socket.socket) -> bytes:
+        return Path(f"/proc/self/fdinfo/{opened.fileno()}").read_bytes()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert not may_hold_files(info(server))
+    one, other = socket.socketpair()
+    with one, other, Path("/dev/null").open() as file:
+        assert not may_hold_files(info(other))
+        socket.send_fds(one, [b"x"], [file.fileno()])
+        assert may_hold_files(info(other))
+    assert may_hold_files(b"")  # it could not be read

@@ -36,7 +36,7 @@ from hutch.jail.egress.host_check_and_connection import resolver
 from hutch.jail.egress.host_normalization import as_address, join_authority, parse_host
 from hutch.jail.egress.proxy_target import Target, forwarded_headers, parse_target
 from hutch.jail.egress.tls_server_name import Incomplete, server_name
-from tests.node import npm
+from tests.node_installation import npm
 
 from .simulated_network import (
     Proxy,

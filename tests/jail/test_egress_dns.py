@@ -11,7 +11,7 @@ from tests.deadline import DEADLINE_S
 
 def _run_probe(directory: Path, exempt: str) -> dict[str, Any]:
     ran = subprocess.run(
-        ["unshare", "-rnm", sys.executable, "-m", "tests.jail.dns_answers", directory, exempt],
+        ["unshare", "-rnm", sys.executable, "-m", "tests.jail.lying_name_server", directory, exempt],
         capture_output=True,
         timeout=DEADLINE_S,
     )
@@ -27,7 +27,7 @@ def test_no_answer_of_a_name_server_leads_inside(tmp_path: Path) -> None:
         "mixed.example": [200, 200],
         "rebinding.example": [200, 403],  # it is asked for anew, and never between check and connection
     }
-    assert result == {"inside": 0, "public": 5, "addresses": ["127.0.0.2"], "rebinding_asked": 2}
+    assert result == {"inside": 0, "public": 5, "addresses": ["127.0.0.2"], "rebinding_queries": 2}
 
 
 def test_without_the_check_of_addresses_they_lead_inside(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from hutch.jail.interface import Size
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import Policy
 from hutch.jail.shared_terminal import open_terminal
-from tests.node import node_home, npm
+from tests.node_installation import node_home, npm
 
 from .simulated_network import files, origin, resolving
 

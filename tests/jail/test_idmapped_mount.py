@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC240 (reading the host's /proc is fast enough here)
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from hutch.domain.errors import NotFound, Unavailable
 from hutch.jail.jail_startup import open_jail
+from hutch.jail.policy import Policy
 
 pytestmark = [
     pytest.mark.anyio,
@@ -49,6 +51,29 @@ async def test_the_jail_works_as_the_owner_and_its_files_are_the_owners(owned: P
     assert (owned / "theirs").read_text() == "oldmore\n"
     for path in (owned / "made", owned / "a", owned / "a/b", owned / "theirs"):
         assert (path.stat().st_uid, path.stat().st_gid) == (OWNER, GROUP)
+
+
+async def test_a_readonly_directory_inside_a_private_one_is_shown(owned: Path, tmp_path: Path) -> None:
+    """A server of root has its programs below /root, which no jail's user may enter."""
+    private = tmp_path / "private"
+    (private / "tools").mkdir(parents=True)
+    (private / "tools").chmod(0o777)
+    (private / "tools" / "version").write_text("1.2")
+    (private / "tools" / "version").chmod(0o666)
+    (private / "tools" / "key").touch(mode=0o600)
+    (private / "other").touch()
+    private.chmod(0o700)
+    async with open_jail(owned, Policy(readonly=(str(private / "tools"),))) as jail:
+        ran = await jail.run(
+            ["sh", "-c", 'cd "$0"; cat version; cat key; touch new version; ls ..', str(private / "tools")]
+        )
+    assert ran.stdout == b"1.2tools\n"
+    assert [line.rpartition(b": ")[2] for line in ran.stderr.splitlines()] == [
+        b"Permission denied",
+        b"Read-only file system",
+        b"Read-only file system",
+    ]
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
 
 
 async def test_a_file_of_another_owner_stays_shut(owned: Path) -> None:

@@ -188,6 +188,7 @@ async def test_a_write_that_is_faster_than_the_watcher_is_named() -> None:
     assert (after.stdout, after.limit_hit) == (b"on\n", None)
 
 
+@pytest.mark.serial  # in a tree too deep to be read, what others write to the disk counts as growth
 async def test_a_deep_tree_is_named_and_hides_no_growth(workspace: Path) -> None:
     limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
     deepen = (

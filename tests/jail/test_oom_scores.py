@@ -11,8 +11,8 @@ import pytest
 from hutch.domain.errors import HutchError
 from hutch.jail.jail_processes import members
 from hutch.jail.jail_startup import Jailed, open_jail
-from hutch.jail.limits.command_and_warden_oom_scores import prefer_commands, score_increase
 from hutch.jail.limits.limit_enforcement import make_group
+from hutch.jail.limits.oom_scores import prefer_commands, score_increase
 from hutch.jail.policy import AGENT, MIB, Limits
 from tests.deadline import DEADLINE_S
 
@@ -32,7 +32,9 @@ async def test_every_command_is_killed_before_the_warden(jail: Jailed) -> None:
     before = score(os.getpid())
     together = await asyncio.gather(*(jail.run(SCORE) for _ in range(3)))  # each with a reaper of its own
     after = await jail.run(SCORE)
-    assert {int(ran.stdout) for ran in (*together, after)} == {max(before, 0) + 16}  # thousandths of 2 GiB
+    # Thousandths of 2 GiB; twice as much if the host looked before the command did.
+    increases = {int(ran.stdout) - max(before, 0) for ran in (*together, after)}
+    assert increases <= {16, 32}
     async with asyncio.timeout(DEADLINE_S):  # it takes a command's score while it forks the next reaper
         while score(jail.warden_pid) != before:  # noqa: ASYNC110 (the kernel sends no notification)
             await asyncio.sleep(0.01)

@@ -61,6 +61,15 @@ def test_a_workspace_is_linked_at_other_free_paths() -> None:
     )
 
 
+def test_hidden_directories_are_covered_where_the_jail_would_see_them() -> None:
+    hidden = ("/usr/share/questions", "/srv/questions", "/opt/tools/bank", "/usrlocal")
+    words = " ".join(options(Policy(readonly=("/opt/tools",), hidden=hidden)))
+    cover = "--perms 0555 --size 4096 --tmpfs {0} --remount-ro {0}"
+    covers = " ".join(cover.format(each) for each in ("/usr/share/questions", "/opt/tools/bank"))
+    assert f"--ro-bind /opt/tools /opt/tools {covers} --bind /srv/repo /workspace" in words
+    assert words.count("--tmpfs") == 5
+
+
 def test_a_workspace_can_be_closed_to_writing() -> None:
     words = options(Policy(writable=False))
     assert words[words.index("/srv/repo") - 1] == "--ro-bind"

@@ -8,7 +8,7 @@ import pytest
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.shell.command_results_and_events import ShellEvent
 from hutch.jail.shell.process_directory_and_descriptors import ProcLinks, displayed_path
-from hutch.jail.shell.shells_and_jails_by_session import Shells
+from hutch.jail.shell.shared_jails_and_shells import Shells
 
 pytestmark = pytest.mark.anyio
 NAMES = ["plain", "it's", 'say "so"', "$HOME `x` \\", "two\nlines", "x (deleted)", "ä", "end'"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hutch.llm.interface import Delta, FromModel, FromUser, Model, Request
+from hutch.llm.model_and_key_names import key_name, parse_model_name
 from hutch.llm.model_factory import Access, open_model
-from hutch.llm.model_name import key_name, parse_model_name
 from hutch.llm.reply_builder import Reply, ReplyBuilder
 from hutch.llm.retry import RetryPolicy
 from tests.llm.provider_server import Wire, event

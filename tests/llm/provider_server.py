@@ -22,7 +22,7 @@ class Act:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """One received request."""
 
     method: str
@@ -51,7 +51,7 @@ class Wire:
     def __init__(self, *acts: Act, lists: Mapping[str, object] | None = None) -> None:
         self.acts = list(acts)
         self.lists = lists or {}
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.sent = asyncio.Event()  # an act has sent everything
         self.gone = asyncio.Event()  # the client hung up on an act
         self.url = ""
@@ -59,7 +59,7 @@ class Wire:
 
     @property
     def bodies(self) -> list[Any]:
-        return [asked.body for asked in self.asked if asked.method == "POST"]
+        return [request.body for request in self.requests if request.method == "POST"]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -77,11 +77,11 @@ class Wire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        asked = await _read(reader)
-        if asked is None:
+        request = await _read(reader)
+        if request is None:
             return False
-        self.asked.append(asked)
-        act = self._act(asked)
+        self.requests.append(request)
+        act = self._act(request)
         if act.ending != "silent":
             await _write(writer, act)
         self.sent.set()
@@ -91,9 +91,9 @@ class Wire:
             return False
         return act.ending == "whole"
 
-    def _act(self, asked: Asked) -> Act:
-        if asked.method == "GET":
-            path = asked.path.partition("?")[0]
+    def _act(self, request: ReceivedRequest) -> Act:
+        if request.method == "GET":
+            path = request.path.partition("?")[0]
             found = self.lists.get(path)
             return (
                 answer(404, {"error": {"message": "nothing here"}}) if found is None else answer(200, found)
@@ -115,7 +115,7 @@ async def playing(
         await wire.stop()
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked | None:
+async def _read(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
     except asyncio.IncompleteReadError:
@@ -124,7 +124,7 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     text = await reader.readexactly(int(headers.get("content-length", 0)))
     method, path, _ = first.split(" ")
-    return Asked(method, path, headers, json.loads(text) if text else None, text)
+    return ReceivedRequest(method, path, headers, json.loads(text) if text else None, text)
 
 
 async def _write(writer: asyncio.StreamWriter, act: Act) -> None:

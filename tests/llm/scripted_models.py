@@ -3,7 +3,7 @@
 from hutch.llm.interface import Delta, FromUser, Message, Model, Request
 from hutch.llm.reply_builder import Reply
 from hutch.llm.retry import RetryPolicy
-from hutch.llm.scripted import ScriptedModel
+from hutch.llm.scripted_model import ScriptedModel
 from hutch.llm.scripted_reply_file import parse_cassette
 from tests.llm import provider_formats
 

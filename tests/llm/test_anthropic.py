@@ -133,7 +133,7 @@ async def test_the_first_request() -> None:
     async with playing(Act(thoughtful())) as wire:
         request = Request("Be good.", (FromUser("go"),), (BASH,), max_tokens=99, temperature=0.5)
         await pieces(ANTHROPIC.open(wire), request)
-    [asked] = wire.asked
+    [asked] = wire.requests
     assert (asked.method, asked.path) == ("POST", "/v1/messages")
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body == {

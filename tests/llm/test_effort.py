@@ -7,15 +7,20 @@ import pytest
 from hutch.domain.generation_options import Effort
 from hutch.llm.http_model import HttpModel
 from hutch.llm.interface import FromUser, Request
+from hutch.llm.model_and_key_names import key_name, parse_model_name
 from hutch.llm.model_factory import Access, _open
-from hutch.llm.model_name import parse_model_name
 
 pytestmark = pytest.mark.anyio
 
 
 async def body_of(model: str, effort: Effort | None, *, chat: bool = False) -> dict[str, Any]:
-    access = Access(openai_protocol="chat" if chat else "responses")
-    opened = _open(parse_model_name(model), "key", "http://127.0.0.1:1/v1", access)
+    name = parse_model_name(model)
+    access = Access(
+        keys={key_name(name.provider): "key"},
+        base_urls={name.provider: "http://127.0.0.1:1/v1"},
+        openai_protocol="chat" if chat else "responses",
+    )
+    opened = _open(name, access)
     assert isinstance(opened, HttpModel)
     try:
         return opened._body(Request("", (FromUser("go"),), effort=effort, max_tokens=7))

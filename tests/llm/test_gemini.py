@@ -95,7 +95,7 @@ async def test_the_first_request() -> None:
     async with playing(Act(thoughtful())) as wire:
         request = Request("Be good.", (FromUser("go"),), (BASH,), max_tokens=99, temperature=0.5)
         await pieces(GEMINI.open(wire), request)
-    [asked] = wire.asked
+    [asked] = wire.requests
     assert (asked.method, asked.path) == ("POST", "/v1beta/models/gemini-test:streamGenerateContent?alt=sse")
     assert asked.headers["x-goog-api-key"] == KEY
     assert asked.body == {

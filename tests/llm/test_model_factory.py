@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access, Choice, default_model, open_model
-from hutch.llm.model_name import parse_model_name
 
 LIBRARIES = ("httpx2", "genai_prices", "yaml")
 KEYS = {f"{name}_api_key": "key-1234567890" for name in ("anthropic", "openai", "gemini")}
@@ -34,7 +34,7 @@ def test_only_the_provider_in_use_is_imported(name: str, loaded: list[str], tmp_
     (tmp_path / "tape.yaml").write_text("replies:\n- text: x\n")
     program = f"""
 import json, sys
-from hutch.llm.model_name import parse_model_name
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access, open_model
 open_model(parse_model_name({name!r}), Access(keys={KEYS!r}))
 print(json.dumps([name for name in {LIBRARIES!r} if name in sys.modules]))

@@ -19,8 +19,8 @@ from hutch.llm.interface import (
     ToolSpec,
     Usage,
 )
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access, open_model
-from hutch.llm.model_name import parse_model_name
 from tests.llm.provider_formats import CHAT, KEY, OLLAMA, as_message, chat_call, chat_chunk, pieces, reply
 from tests.llm.provider_server import Act, answer, event, playing
 
@@ -77,7 +77,7 @@ async def test_the_first_request() -> None:
     async with playing(Act(CALLS)) as wire:
         request = Request("Be good.", (FromUser("go"),), (BASH,), max_tokens=99, temperature=0.5)
         await pieces(CHAT.open(wire), request)
-    [asked] = wire.asked
+    [asked] = wire.requests
     assert (asked.method, asked.path) == ("POST", "/v1/chat/completions")
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body == {
@@ -221,7 +221,7 @@ async def test_only_openai_gets_its_account_headers() -> None:
             keys = {"openai_api_key": KEY}
             access = Access(keys=keys, base_urls=urls, headers=of_openai, openai_protocol="chat")
             await pieces(open_model(parse_model_name(name), access))
-        assert [value for value in wire.asked[0].headers.values() if "mine" in value] == mine
+        assert [value for value in wire.requests[0].headers.values() if "mine" in value] == mine
 
 
 async def test_a_model_that_ollama_does_not_have() -> None:

@@ -17,8 +17,8 @@ from hutch.llm.interface import (
     ToolSpec,
     Usage,
 )
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access, open_model
-from hutch.llm.model_name import parse_model_name
 from tests.llm.provider_formats import (
     KEY,
     RESPONSES,
@@ -154,7 +154,7 @@ async def test_the_first_request() -> None:
     async with playing(Act(thoughtful())) as wire:
         request = Request("Be good.", (FromUser("go"),), (BASH,), max_tokens=99, temperature=0.5)
         await pieces(RESPONSES.open(wire), request)
-    [asked] = wire.asked
+    [asked] = wire.requests
     assert (asked.method, asked.path) == ("POST", "/v1/responses")
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body == {

@@ -73,7 +73,7 @@ async def test_retries_end(dialect: Dialect) -> None:
     async with playing(trouble, trouble, trouble) as wire:
         with pytest.raises(Unavailable, match=r"did not answer: .*503.*Tried 3 times"):
             await pieces(dialect.open(wire))
-    assert len(wire.asked) == 3
+    assert len(wire.requests) == 3
 
 
 async def test_a_reply_that_is_cut_in_the_middle_of_a_call_is_retried(dialect: Dialect) -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from hutch.domain.errors import Denied, Unavailable
 from hutch.llm.interface import Text
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access, open_model
-from hutch.llm.model_name import parse_model_name
 from hutch.system.trusted_certificates import trusted_certificates
 from tests.llm.provider_formats import CHAT, DIALECTS, GO, KEY, Dialect, pieces
 from tests.llm.provider_server import Act, Wire, answer, playing
@@ -21,8 +21,8 @@ async def test_the_key_does_not_follow_a_redirect(dialect: Dialect) -> None:
         async with playing(moved) as wire:
             with pytest.raises(Unavailable, match=rf"status 307: It redirects to {other.url}/elsewhere"):
                 await pieces(dialect.open(wire))
-    assert [KEY in str(asked.headers) for asked in wire.asked] == [True]
-    assert other.asked == []
+    assert [KEY in str(asked.headers) for asked in wire.requests] == [True]
+    assert other.requests == []
 
 
 @every
@@ -77,7 +77,7 @@ async def test_without_a_key_none_is_sent_and_the_server_may_require_one() -> No
             Denied, match=r"requires a key: Who are you\? Set it with `hutch config set-secret"
         ):
             await pieces(open_model(name, Access(base_urls={"openai-compatible": f"{wire.url}/v1"})))
-    assert "authorization" not in wire.asked[0].headers
+    assert "authorization" not in wire.requests[0].headers
 
 
 async def test_a_self_hosted_server_may_declare_another_content_type() -> None:

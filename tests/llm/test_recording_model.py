@@ -9,7 +9,7 @@ from hutch.domain.errors import Unavailable
 from hutch.llm.interface import Call, FromTool, Usage
 from hutch.llm.recording_model import RecordingModel, as_scripted
 from hutch.llm.reply_builder import Reply
-from hutch.llm.scripted import ScriptedModel
+from hutch.llm.scripted_model import ScriptedModel
 from tests.llm.provider_formats import DIALECTS, Dialect, as_message
 from tests.llm.provider_server import Act, playing
 from tests.llm.scripted_models import pieces, reply, scripted

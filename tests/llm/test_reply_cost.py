@@ -4,7 +4,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.llm.interface import Usage
-from hutch.llm.model_name import WITH_KEY
+from hutch.llm.model_and_key_names import WITH_KEY
 from hutch.llm.reply_cost import Price, cost_usd, is_priced, listed_models, parse_prices
 
 

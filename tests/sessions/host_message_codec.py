@@ -1,6 +1,6 @@
 """Requests, answers, updates and errors of a session host as bytes, as for a host on another machine.
 
-What is written says only which request or error it is; the rest is read by the types that
+The bytes name only the request or error; the rest is read by the types that
 `requests` declares, so nothing but these types can be made of what comes in. Bytes, and text
 that is no Unicode (names of files), are base 64 under a name of their own; so are mappings, whose
 keys may be anything.
@@ -21,15 +21,16 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Entry, ErasedEvent, WithheldEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
+from hutch.sessions.debugging import debug_requests
+from hutch.sessions.file_and_command_requests import Request
 from hutch.sessions.interface import Delta, SessionHost, Stream, Update, Viewer
-from hutch.sessions.requests import Request
 
 T = TypeVar("T")
 BYTES, TEXT, MAP = "$bytes", "$text", "$map"  # no field of a dataclass has such a name
 REQUESTS: dict[str, type[Request[Any]]] = {
     name: kind
-    for name, kind in vars(requests).items()
+    for name, kind in {**vars(requests), **vars(debug_requests)}.items()
     if isinstance(kind, type) and issubclass(kind, Request) and is_dataclass(kind)
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hutch import logs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from tests.sessions.session_server import owner, serving, state
 
 

@@ -14,7 +14,7 @@ from threading import Thread
 from hutch import logs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.store.session_opening import OpenedSession
+from hutch.store.session_creation import OpenedSession
 from tests.sessions.session_server import owner, serving, state
 
 

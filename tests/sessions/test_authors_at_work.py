@@ -2,7 +2,7 @@
 
 import time
 
-from hutch.domain.current_actor_and_event_author import AGENT, Actor, current_actor
+from hutch.domain.current_actor_and_author import AGENT, Actor, current_actor
 from hutch.domain.events import (
     CommandEnded,
     CommandStarted,

@@ -11,7 +11,7 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, LimitReache
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import OWNER_SIDE, PUBLIC, filter_entry
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.interface import Delta
 from hutch.snapshots.git_storage import Snapshot
 from hutch.workspace.ripgrep_search import GrepResult

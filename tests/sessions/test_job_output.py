@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from hutch.domain import inputs
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.events import CommandEnded, Event, JobsDetached, JobsEnded, RunEnded, ShellPrinted
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from tests.deadline import DEADLINE_S
 from tests.sessions.session_server import call, cassette, owner, repository, serving, state, until
 

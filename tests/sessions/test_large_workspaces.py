@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.current_actor_and_event_author import Actor, acting
+from hutch.domain.current_actor_and_author import Actor, acting
 from hutch.domain.events import FileChanged
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.change_recorder import ChangeRecorder
+from hutch.sessions.file_change_recorder import ChangeRecorder
 from tests.agent.run_setups import SetupOptions, open_setup
 
 pytestmark = pytest.mark.anyio

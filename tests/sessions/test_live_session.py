@@ -11,7 +11,7 @@ from hutch.domain.events import Event, ModelReplied, RunEnded, SessionParked
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from tests.deadline import DEADLINE_S
 from tests.sessions.session_server import cassette, owner, serving, state, until
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.events import SnapshotTaken
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.snapshot_schedule import AFTER_INPUT, AFTER_PAUSE, WHILE_WORKING
 from tests.sessions.session_server import serving
-from tests.sessions.test_change_recorder import all_wait, changes_of, logged, opened, origin, sha
+from tests.sessions.test_file_change_recorder import all_wait, changes_of, logged, opened, origin, sha
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,8 @@ async def test_a_save_in_a_terminal_while_the_command_of_another_waits(tmp_path:
             await ask(session_id, requests.RunCommand("echo > /tmp/go", shell="other"), by="u1")
             await running
             added = await changes_of(server, session_id, "doc", after=last)
-    assert reasons[-1] == AFTER_PAUSE
+    # The snapshot after the terminal's first command may come so late that it already has the save.
+    assert reasons[-1] in (AFTER_PAUSE, f"after a command in terminal {terminal.id}")
     assert origin(saved["doc"]) == [("created", "u2", "terminal", terminal.id)]
     assert saved["doc"][0].after == added["doc"][0].before == sha("of_u2\n")
     assert added["doc"][0].by == "u1"

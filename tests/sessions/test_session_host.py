@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from hutch.domain import inputs
-from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound, WorkWouldBeLost
+from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound, Unavailable, WorkWouldBeLost
 from hutch.domain.events import (
     ApprovalRequested,
     DeliveryEnded,
@@ -29,9 +29,9 @@ from hutch.domain.ids import SessionId, new_run_id
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.session import NewSession, QueuedRun
 from hutch.domain.user import Caller
-from hutch.flows import sessions
+from hutch.flows import session_fork, sessions
 from hutch.gateway.gateway_context import Server
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.interface import Delta
 from hutch.store.run_queue import Runs, add_run
 from hutch.store.session_inputs import Inputs, add_input
@@ -373,11 +373,11 @@ async def test_a_fork_begins_with_the_files_of_a_snapshot(tmp_path: Path) -> Non
         await server.host.call(session.id, requests.WriteFile("a", b"1"))
         first = await server.host.call(session.id, requests.TakeSnapshot("one"))
         await server.host.call(session.id, requests.WriteFile("a", b"2"))
-        old = await sessions.fork(server.services, who, session.id, snapshot=first.id)
-        new = await sessions.fork(server.services, who, session.id)
+        old = await session_fork.fork(server.services, who, session.id, snapshot=first.id)
+        new = await session_fork.fork(server.services, who, session.id)
         await sessions.give(server.services, who, session.id, inputs.End())
         await state(server, who, session.id, "ended")
-        ended = await sessions.fork(server.services, who, session.id)
+        ended = await session_fork.fork(server.services, who, session.id)
         for forked, content in ((old, b"1"), (new, b"2"), (ended, b"2")):
             await state(server, who, forked.id, "idle")
             assert (await server.host.call(forked.id, requests.ReadFile("a"))).data == content
@@ -528,6 +528,20 @@ async def test_a_request_to_stop_does_not_wait_behind_others(tmp_path: Path) -> 
         assert sorted(ended_runs) == sorted(queued)
 
 
+async def test_a_host_that_stops_opens_no_jail(tmp_path: Path) -> None:
+    """A request that comes while the server stops would leave a jail that nothing closes."""
+    model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
+    async with serving(tmp_path / "home") as server:
+        _, session_id, _ = await careful(server, model)
+        host = server.services.host
+        assert host.jails == 1
+        await host.close_all()
+        for _ in ("known to the host", "new to it"):
+            with pytest.raises(Unavailable, match="is stopping"):
+                await host.call(session_id, requests.ReadFile("slug.py"))
+        assert host.jails == 0
+
+
 async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
     async with serving(tmp_path / "home") as server:
@@ -587,9 +601,9 @@ async def test_a_fork_by_others_brings_no_script_along(tmp_path: Path) -> None:
         await state(server, who, session.id, "idle")
         await Shares(server.rows).set(session.id, bob.user.id, "observer", created_by=who.user.id)
         with pytest.raises(Denied):
-            await sessions.fork(server.services, bob, session.id)
+            await session_fork.fork(server.services, bob, session.id)
         await Shares(server.rows).set(session.id, bob.user.id, "member", created_by=who.user.id)
-        forked = await sessions.fork(server.services, bob, session.id)
+        forked = await session_fork.fork(server.services, bob, session.id)
         assert (forked.owner, forked.model) == (bob.user.id, "")
 
 

@@ -3,7 +3,7 @@
 import tracemalloc
 from dataclasses import replace
 
-from hutch.domain.current_actor_and_event_author import Actor
+from hutch.domain.current_actor_and_author import Actor
 from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.snapshot_change_events import (
     LISTED_PER_S,
@@ -14,7 +14,7 @@ from hutch.sessions.snapshot_change_events import (
     Changed,
     ListingBudget,
 )
-from hutch.snapshots.git_tree_layout import FILES, IGNORED, Item, Leaf
+from hutch.snapshots.snapshot_tree_layout import FILES, IGNORED, Item, Leaf
 
 ADA, BEN = Attribution(Actor("u1", "command", "main")), Attribution(Actor("u2", "request"))
 

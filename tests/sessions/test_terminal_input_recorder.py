@@ -8,8 +8,8 @@ import pytest
 
 from hutch.domain.events import Event, TerminalPrinted, TerminalTyped
 from hutch.sessions.command_and_terminal_recorder import QUIET_DELAY_S
-from hutch.sessions.requests import TerminalProgram
-from tests.sessions.test_terminal_commands import ADA, BEN, PROMPT, Typist, commands, terminal
+from hutch.sessions.file_and_command_requests import TerminalProgram
+from tests.sessions.test_commands_typed_in_terminal import ADA, BEN, PROMPT, Typist, commands, terminal
 
 pytestmark = pytest.mark.anyio
 

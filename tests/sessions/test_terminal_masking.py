@@ -1,4 +1,4 @@
-"""The key by which a shell reports commands is hidden from everyone who watches its terminal."""
+"""Secrets and the key of a shell are masked in a terminal for those who watch it."""
 
 import asyncio
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.events import CommandStarted
-from hutch.sessions.requests import RunCommand
+from hutch.sessions.file_and_command_requests import RunCommand
 from hutch.sessions.terminal_masking import MIN_KEY_BYTES, KeyMask
 from tests.deadline import DEADLINE_S
-from tests.sessions.test_terminal_commands import BEN, PRINT_KEY, PROMPT, SHELLS, Typist, terminal
+from tests.sessions.test_commands_typed_in_terminal import BEN, PRINT_KEY, PROMPT, SHELLS, Typist, terminal
 
 pytestmark = pytest.mark.anyio
 

@@ -1,4 +1,4 @@
-"""Undo of a run or a step merges with later changes of others; redo takes it back."""
+"""Undo of a run or a step merges with later changes by others; redo takes it back."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +11,10 @@ from hutch.domain import inputs
 from hutch.domain.errors import BadRequest, Conflict, NotFound, WorkWouldBeLost
 from hutch.domain.events import FileChanged
 from hutch.domain.session_events import InputProcessed
-from hutch.flows import sessions
+from hutch.flows import session_fork, sessions
 from hutch.flows.run_execution.agent_work_and_tests import REOPENED
 from hutch.llm.interface import FromTool, FromUser
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.state_before_last_run import effective_entries
 from tests.sessions.session_server import call, owner, serving, until
 from tests.sessions.undo_setup import Stage
@@ -120,7 +120,7 @@ async def test_one_tool_call_is_undone_and_the_agent_reads_about_it(tmp_path: Pa
         assert (undone.title, undone.files) == ("the call of write_file", ("a.txt",))
         assert await stage.files() == ["app.py", "b.txt"]
         await stage.prompt("What now?")
-        live = server.host._live(stage.id)  # type: ignore[attr-defined]
+        live = server.host.live(stage.id)  # type: ignore[attr-defined]
         messages = Conversation.of(effective_entries(await live.entries())).messages
         notice = FromUser(
             "[Hutch: A user has undone the call of write_file. These files have changed: a.txt. Read them "
@@ -207,7 +207,7 @@ async def test_a_step_must_be_a_change(tmp_path: Path) -> None:
 async def test_redo_restores_files_and_conversation(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)
-        live = server.host._live(stage.id)  # type: ignore[attr-defined]
+        live = server.host.live(stage.id)  # type: ignore[attr-defined]
         counted = len(effective_entries(await live.entries()))
         await stage.undo()
         assert len(effective_entries(await live.entries())) < counted
@@ -270,16 +270,16 @@ async def test_only_one_resolution_can_be_chosen() -> None:
 async def test_a_fork_continues_the_conversation(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)
-        forked = await sessions.fork(server.services, stage.caller, stage.id, conversation=True)
+        forked = await session_fork.fork(server.services, stage.caller, stage.id, conversation=True)
         fork = Stage(server, stage.caller, forked.id)
         await fork.state("idle")
         started = [each for each in await fork.prompt("And now?") if each.type == "message.sent"]
         assert [each.text for each in started] == [REOPENED]  # type: ignore[attr-defined]
-        live = server.host._live(fork.id)  # type: ignore[attr-defined]
+        live = server.host.live(fork.id)  # type: ignore[attr-defined]
         messages = Conversation.of(effective_entries(await live.entries())).messages
         assert messages[0] == FromUser("Work.")
         assert FromUser("And now?") in messages
-        alone = await sessions.fork(server.services, stage.caller, stage.id)
+        alone = await session_fork.fork(server.services, stage.caller, stage.id)
         assert not [
             each for each in await until(server, alone.id, "session.prepared") if "copied" in each.type
         ]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from hutch.domain import events, inputs
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import WorkWouldBeLost
 from hutch.domain.events import Entry, Event, FileChanged
 from hutch.domain.ids import SessionId
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.changes_to_undo import find_last_run
 from hutch.sessions.undo_conflict_authors import later_changes
 from tests.sessions.session_server import call, serving

@@ -9,7 +9,7 @@ from hutch.domain import inputs
 from hutch.domain.errors import Conflict, WorkWouldBeLost
 from hutch.domain.events import CommandEnded, CommandStarted, Entry, Event, FileChanged, SnapshotTaken
 from hutch.domain.ids import SessionId
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.step_changes_to_undo import find_step
 from tests.sessions.session_server import serving
 from tests.sessions.test_undo_target_versions import Place, changed

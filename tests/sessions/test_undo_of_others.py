@@ -9,7 +9,7 @@ import pytest
 
 from hutch.domain import inputs
 from hutch.domain.errors import HutchError, WorkWouldBeLost
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from tests.sessions.session_server import call, cassette, serving, until
 from tests.sessions.undo_setup import AGENTS, IGNORING, JOB, LET_WRITE, Stage
 from tests.workspace.full_disk import files_no_longer_than

@@ -6,11 +6,11 @@ import pytest
 
 from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
+from hutch.sessions.file_versions_for_undo import is_work
 from hutch.sessions.undo_planning import Reversal
 from hutch.sessions.undo_target_versions import Reversals, read_reversals
-from hutch.sessions.versions_compared_by_undo import is_work
 from hutch.snapshots.confined_directory import Directory
-from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
+from hutch.snapshots.path_version_restore import SnapshotVersions
 from hutch.snapshots.snapshot import Content, Snapshots
 
 

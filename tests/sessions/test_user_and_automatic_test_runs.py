@@ -10,7 +10,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.flows import sessions, user_test_runs
 from hutch.gateway.gateway_context import Server
-from hutch.sessions.requests import RunCommand, StartTests, StopWatchingTests, WriteFile
+from hutch.sessions.file_and_command_requests import RunCommand, StartTests, StopWatchingTests, WriteFile
 from tests.sessions.session_server import owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ from hutch.domain import inputs
 from hutch.domain.events import QuestionAsked, RunEnded
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.sessions.requests import OpenTerminal
+from hutch.sessions.file_and_command_requests import OpenTerminal
 from tests.deadline import DEADLINE_S
 from tests.sessions.session_server import call, cassette, owner, serving, state, until
 

@@ -55,6 +55,14 @@ async def test_what_nobody_comes_for_is_closed() -> None:
     assert made.done == ["open early", "close early"]
 
 
+async def test_a_closed_pool_opens_nothing() -> None:
+    made, pool = Opener(), WarmPool()
+    await pool.close()
+    pool.warm("a", made.sandbox("early"))
+    await asyncio.sleep(0)
+    assert made.done == []
+
+
 async def test_what_was_given_up_is_closed_before_the_end() -> None:
     made, pool = Opener(), WarmPool(max_unused_s=0)
     pool.warm("a", made.sandbox("early"))

@@ -11,7 +11,7 @@ from hutch.app.workspaces import workspaces_of
 from hutch.domain import inputs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.store.idle_session_ending_and_cleanup import SessionExpiry
+from hutch.store.idle_session_expiry import SessionExpiry
 from hutch.store.session_row_removal import remove_session
 from hutch.workspace.workspaces import session_of_workspace
 from tests.forked_command import PLAIN, run

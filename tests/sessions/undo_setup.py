@@ -15,7 +15,7 @@ from hutch.domain.user import Caller
 from hutch.edit.file_operation_types import FileChange
 from hutch.flows import sessions
 from hutch.gateway.gateway_context import Server
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.workspace.change_observer_interface import ChangeObserver
 from tests.deadline import DEADLINE_S
 from tests.sessions.session_server import call, cassette, owner, repository, state, until

@@ -23,9 +23,9 @@ from hutch.forge.host_git import Git
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import collect
-from hutch.snapshots.git_tree_layout import Branch, Leaf, read_items
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.snapshots.snapshot_tree_layout import Branch, Leaf, read_items
 
 LIMITS = SnapshotLimits(large_bytes=20_000)
 

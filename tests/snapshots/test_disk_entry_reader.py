@@ -10,8 +10,8 @@ import pytest
 from hutch.snapshots.disk_entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.disk_walk import stat_key
 from hutch.snapshots.git_object_reader import GitObjects, object_name
-from hutch.snapshots.git_tree_layout import FILES, IGNORED, Leaf, OmittedEntry
 from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_tree_layout import FILES, IGNORED, Leaf, OmittedEntry
 
 
 @pytest.fixture

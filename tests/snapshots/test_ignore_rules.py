@@ -15,7 +15,7 @@ from tests.hypothesis_examples import examples
 GIT = ["git", "-c", "core.excludesFile=/dev/null", "-c", "core.ignoreCase=false", "-c", "safe.directory=*"]
 
 
-def kept(tree: Path, directory: str = "", above: IgnoreRules | None = None) -> set[str]:
+def not_ignored(tree: Path, directory: str = "", above: IgnoreRules | None = None) -> set[str]:
     """The files that are not ignored, by a walk of our own."""
     here = tree / directory
     patterns = here / ".gitignore"
@@ -26,13 +26,13 @@ def kept(tree: Path, directory: str = "", above: IgnoreRules | None = None) -> s
         if rules.match(path, entry.is_dir(follow_symlinks=False)):
             continue
         if entry.is_dir(follow_symlinks=False):
-            found |= kept(tree, path, rules)
+            found |= not_ignored(tree, path, rules)
         else:
             found.add(path)
     return found
 
 
-def kept_by_git(tree: Path) -> set[str]:
+def not_ignored_by_git(tree: Path) -> set[str]:
     asked = [*GIT, "ls-files", "--others", "--exclude-standard", "-z"]
     ran = subprocess.run(asked, cwd=tree, capture_output=True, check=True)
     return {os.fsdecode(name) for name in ran.stdout.split(b"\0") if name}
@@ -90,13 +90,13 @@ def has_stars_that_git_reads_otherwise(text: bytes) -> bool:
 def test_the_same_is_left_as_git_leaves(repository: Path, rules: dict[str, bytes]) -> None:
     rules = {name: b"" if has_stars_that_git_reads_otherwise(text) else text for name, text in rules.items()}
     refill(repository, dict.fromkeys(PATHS, b"") | {f"{name}.gitignore": rules[name] for name in rules})
-    assert kept(repository) == kept_by_git(repository)
+    assert not_ignored(repository) == not_ignored_by_git(repository)
 
 
 def test_a_link_to_a_directory_is_no_directory(repository: Path) -> None:
     refill(repository, {"real/a": b"", ".gitignore": b"link/\n"})
     (repository / "link").symlink_to("real")
-    assert kept(repository) == kept_by_git(repository) == {".gitignore", "link", "real/a"}
+    assert not_ignored(repository) == not_ignored_by_git(repository) == {".gitignore", "link", "real/a"}
 
 
 def test_git_directories_and_git_links_are_ignored() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.git_tree_layout import EMPTY_BRANCH, FILES, Item, Leaf, OmittedEntry
+from hutch.snapshots.snapshot_tree_layout import EMPTY_BRANCH, FILES, Item, Leaf, OmittedEntry
 from hutch.snapshots.stat_cache import (
     MAGIC,
     MIN_REWRITE_BYTES,
@@ -18,7 +18,7 @@ from hutch.snapshots.stat_cache import (
     decode_listing,
     read_frame,
 )
-from hutch.system.chunked_work_on_large_collections import CHUNK_SIZE
+from hutch.system.chunked_collection_operations import CHUNK_SIZE
 
 ANCHOR = (1, "a" * 40)
 

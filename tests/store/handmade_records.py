@@ -1,4 +1,4 @@
-"""Records made by hand, and hands that spoil them."""
+"""Records made by hand, and ways to damage them."""
 
 import asyncio
 import zipfile
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.record_zip_layout_and_reader import ZipMember, directory, header
+from hutch.store.record_zip_reader import ZipMember, directory, header
 from hutch.store.record_zip_writer import write_record
 from hutch.store.signed_log_head_statements import Kind, Signer, Statement
 

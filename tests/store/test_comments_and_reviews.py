@@ -12,6 +12,7 @@ from hutch.flows.reviews.user_reviews import make_comment
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.event_log import open_log
 from hutch.store.table_access import Rows
+from tests.new_database import place_database
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,8 @@ REVIEW = Review(
 
 @pytest.fixture
 async def rows(tmp_path: Path) -> AsyncIterator[Rows]:
-    async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
+    place_database(tmp_path)
+    async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key") as log:
         yield log
 
 

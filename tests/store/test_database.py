@@ -18,7 +18,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from hutch.domain.errors import Conflict, Unavailable
-from hutch.store import schema
+from hutch.store import (
+    analytics_tables,
+    interview_tables,
+    outgoing_webhook_tables,
+    schema,
+    task_tables,
+    test_run_tables,
+)
 from hutch.store.database import MIGRATIONS, Migrations, open_database
 from hutch.store.doctor_and_completion_queries import query_read_only
 from hutch.store.process_lock import hold_process_lock
@@ -26,6 +33,8 @@ from tests.deadline import DEADLINE_S
 from tests.forked_command import PLAIN, Forked, run
 
 from .direct_sql import sql
+
+TABLES = (analytics_tables, interview_tables, outgoing_webhook_tables, task_tables, test_run_tables)
 
 
 @contextmanager
@@ -37,6 +46,7 @@ def connected(path: Path) -> Iterator[Connection]:
 
 
 def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path) -> None:
+    assert all(each.metadata is schema.metadata for each in TABLES)  # each adds its tables when it is loaded
     with connected(tmp_path / "hutch.db") as connection:
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
 

@@ -22,7 +22,7 @@ from hutch.store import log_head_signing
 from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.large_payload_files import Blobs
-from hutch.store.log_write_transaction import Transaction
+from hutch.store.log_write_sql import Transaction
 from hutch.store.payload_retention import Pruned, prune
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record

@@ -8,9 +8,9 @@ import pytest
 
 from hutch.domain.events import Entry, MessageSent, SessionOpened, UnknownEvent
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.store.append_batch import INLINE_BYTES
 from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.log_append_batch import INLINE_BYTES
 from hutch.store.log_notifier import MAX_BUFFERED_ENTRIES, LogGrowth, Notifier, Subscription
 from tests.deadline import DEADLINE_S
 

@@ -13,7 +13,7 @@ from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
 from hutch.store.short_id_lookup import find_session_id, find_work_id
-from tests.store.test_changes import FIRST
+from tests.store.test_proposed_changes import FIRST
 
 pytestmark = pytest.mark.anyio
 RUN = "run_01jd2m4c9k7w6t0q8n5x3vbaeh"

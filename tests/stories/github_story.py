@@ -78,7 +78,7 @@ class Story:
             def restore() -> None:
                 files.restore()
                 vars(self.hub.state).update(copy.deepcopy(state))
-                for seen in (self.hub.asked, self.hub.shown, self.hub.faults):
+                for seen in (self.hub.requests, self.hub.shown, self.hub.faults):
                     seen.clear()
 
             yield restore

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from hutch import logs
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery, NewSession
-from hutch.flows import redelivery, sessions
+from hutch.flows import run_redelivery, sessions
 from hutch.store.run_queue import Runs
 from hutch.store.session_inputs import Inputs
 from tests.sessions.session_server import owner, serving
@@ -40,7 +40,7 @@ async def main(home: Path, socket: str, url: str, model: str, prompts: int, test
                 continue
             last = (await Runs(server.rows).page(session_ids=[session.id], limit=1))[0]
             if last.delivered is not None and last.delivered.failing:
-                await redelivery.deliver(server.services, who, last.id, failing=True)
+                await run_redelivery.deliver(server.services, who, last.id, failing=True)
                 continue
             given = len(await Inputs(server.rows).page(session.id))
             if given + 1 >= prompts:

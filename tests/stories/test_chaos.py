@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ordinary import ROOT
+from tests.ordinary_user import ROOT
 
 
 def disturbed(place: Path, rounds: int, seed: int) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.deadline import DEADLINE_S
 from tests.gateway.api_server import V1, Api, serving
-from tests.node import node
+from tests.node_installation import node
 from tests.sessions.session_server import call, cassette, repository
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ import pytest
 import structlog
 
 from hutch.domain import inputs
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.events import CommandEnded, Event, FileChanged, FilesChanged, QuestionAsked
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
@@ -26,7 +26,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.recorded_change_content import read_content
 from hutch.gateway.gateway_context import Server
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.interface import Viewer
 from hutch.snapshots.disk_walk import TICK_NS, Clock
 from tests.deadline import DEADLINE_S
@@ -50,7 +50,7 @@ class Story:
     tree: Path
     random: random.Random
     moments: list[tuple[int, dict[str, bytes]]] = field(default_factory=list)  # the log's end, the files
-    asked: int = 0  # the last event of the log that was awaited
+    last_seq: int = 0  # the last event of the log that was awaited
     number: int = 0
     by_request: set[bytes] = field(default_factory=set)  # the lines that requests wrote
     at_work: list[set[str]] = field(default_factory=list)  # whose programs ran before each moment
@@ -106,15 +106,15 @@ class Story:
         self.at_work[-1].add(AGENT)
         async with (
             asyncio.timeout(DEADLINE_S),
-            aclosing(self.server.log.follow(self.session, after=self.asked)) as entries,
+            aclosing(self.server.log.follow(self.session, after=self.last_seq)) as entries,
         ):
             async for entry in entries:
-                self.asked = entry.seq
+                self.last_seq = entry.seq
                 if isinstance(entry.event, QuestionAsked):
                     answer = inputs.Answer(call_id=entry.event.call_id, text="Go on.")
                     await sessions.give(self.server.services, self.owner, self.session, answer)
                     break
-        await until(self.server, self.session, "question.asked", after=self.asked)
+        await until(self.server, self.session, "question.asked", after=self.last_seq)
 
     async def note_moment(self) -> None:
         """Note the files on disk, and the end of the log once it has all changes so far."""

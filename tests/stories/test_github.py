@@ -209,7 +209,7 @@ async def test_each_user_has_a_token_of_their_own(setup: Story) -> None:
     ("hook", "words"),
     [
         ("echo 'error: GH006: Protected branch update failed.' >&2; exit 1", "protects this branch"),
-        # What else is said is for the tests of failures of git.
+        # Other messages are in the tests of failures of git.
         pytest.param("echo 'Sign it, please.' >&2; exit 1", "Sign it, please", marks=pytest.mark.soak),
         pytest.param("echo 'error: GH001: Large files.' >&2; exit 1", "too large", marks=pytest.mark.soak),
     ],

@@ -36,7 +36,7 @@ limits: {{turns: 9999}}
 ---
 {ORDER}
 """
-# What somebody might try who wants to be free of the rules.
+# Attempts to get around the rules.
 ATTEMPTS = (
     call("write_file", path=".hutch/personas/engineer.md", content=LOOSE),
     call("write_file", path=".hutch/config.toml", content='[policy]\nrules = ["allow *"]\n'),
@@ -109,10 +109,10 @@ class Obedient:
 class Person:
     """Says no."""
 
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    approvals: list[tuple[str, str]] = field(default_factory=list)
 
     async def __call__(self, asked: ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
-        self.asked.append((asked.summary, asked.rule))
+        self.approvals.append((asked.summary, asked.rule))
         return Answer(False, "once", "ada")
 
 
@@ -135,7 +135,7 @@ async def test_no_text_lifts_a_rule(tmp_path: Path, channel: Channel) -> None:
     assert obedient.found and not obedient.left  # it has read the order, and has tried everything
     commands = [event.command for event in log if isinstance(event, events.CommandStarted)]
     assert [command for command in commands if "push" in command or "curl" in command] == []
-    assert person.asked == [("curl http://example.com", "ask bash curl")]
+    assert person.approvals == [("curl http://example.com", "ask bash curl")]
     given = [(event.allowed, event.by) for event in log if isinstance(event, events.ApprovalAnswered)]
     assert given == [(False, "ada")]
     result = " ".join(event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok)

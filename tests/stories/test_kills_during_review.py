@@ -123,11 +123,11 @@ async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_pa
         printed, said = await first.output(DEADLINE_S)
         (posted,) = theirs["reviews"]
         assert (first.returncode, posted["html_url"] in printed.decode()) == (0, True), said.decode()
-        asked = len(setup.hub.asked)
+        asked = len(setup.hub.requests)
         again = review(setup, pull)
         printed, _ = await again.output(DEADLINE_S)
         assert "Already reviewed at " in printed.decode() and len(theirs["reviews"]) == 1
-        assert not any("reviews" in line for line in setup.hub.asked[asked:])  # it was known
+        assert not any("reviews" in line for line in setup.hub.requests[asked:])  # it was known
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 READ = call("bash", command="cat slug.py")
 
 
-async def asked(api: Api, setup: Story) -> tuple[str, str]:
+async def submit(api: Api, setup: Story) -> tuple[str, str]:
     answered = await api.post(
         "/api/code",
         json={"repoUrl": setup.hub.url("acme/project"), "prompt": "Make slugs lower case."},
@@ -40,9 +40,9 @@ async def test_private_repositories_of_the_account_are_for_owners_alone(
         replies = (READ, FIX, FINISH)
         server = {"repository_hosts": ["127.0.0.1"]}
         async with serving(tmp_path / "server", replies=replies, server=server) as api:
-            outcome, why = await asked(await api.as_user("bob"), setup)
+            outcome, why = await submit(await api.as_user("bob"), setup)
             assert (outcome, setup.hub.shown - {""}) == ("failed", set())
             assert "is private" in why and "Only owners may use" in why
             assert setup.hub.repository("acme/project").branches() == ["main"]
-            assert (await asked(api, setup))[0] == "done"
+            assert (await submit(api, setup))[0] == "done"
         assert len(setup.hub.repository("acme/project").branches()) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hutch.flows.forge_request_handler import TriggerOptions
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git
 from tests.gateway.api_server import V1, Api, eventually

@@ -1,5 +1,6 @@
 """A server with its web app, and a browser that is logged in to it."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -64,6 +65,9 @@ async def only_page(logged_in: BrowserContext, up: Up) -> AsyncIterator[Page]:
         yield opened
 
 
+CUT = re.compile(r"net::ERR_(FAILED|CONNECTION_\w+|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING)")
+
+
 @asynccontextmanager
 async def watched_page(context: BrowserContext, up: Up) -> AsyncIterator[Page]:
     """A page whose test fails at an error of the browser, a refusal, or a request to another origin."""
@@ -74,8 +78,8 @@ async def watched_page(context: BrowserContext, up: Up) -> AsyncIterator[Page]:
         "console",
         lambda said: (
             said.type == "error"
-            and "net::ERR_FAILED" not in said.text  # a test has aborted this request
-            and problems.append(said.text)
+            and not CUT.search(said.text)  # a test has aborted this request, or killed the server
+            and problems.append(f"{said.text} {said.location.get('url', '')}")
         ),
     )
     opened.on("pageerror", lambda error: problems.append(str(error)))

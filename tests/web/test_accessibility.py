@@ -1,6 +1,7 @@
 """Every page by axe, in both themes, and on a phone."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.cli.hutch_up_process import Up
+from tests.web.conftest import WIDE
 from tests.web.test_change_page import repository
 from tests.web.test_editing_together import logged_in_as
 from tests.web.web_sessions import cassette, new_session, until_idle
@@ -22,6 +24,24 @@ RULES = {"type": "tag", "values": TAGS}
 DIALOG = "[role=dialog]"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}  # a theme changes nothing else
+
+OVERLAPPING = """() => {
+    const boxes = [...document.querySelectorAll('main button, main [role=treeitem]')]
+        .filter((each) => each.checkVisibility() && !each.closest('[role=log]'))
+        .map((each) => [each, each.getBoundingClientRect()]);
+    return boxes.flatMap(([one, a]) => boxes
+        .filter(([other, b]) => one !== other && !one.contains(other) && !other.contains(one) &&
+            Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+            Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
+        .map(([other]) => `${one.ariaLabel ?? one.innerText} | ${other.ariaLabel ?? other.innerText}`));
+}"""
+SCROLLED_SIDEWAYS = """() => [...document.querySelectorAll('main *')]
+    .filter((each) => /auto|scroll/.test(getComputedStyle(each).overflowX))
+    .filter((each) => each.scrollWidth > each.clientWidth + 1)
+    .filter((each) => !each.matches('pre, table, nav, [tabindex="0"], .cm-scroller, .xterm-viewport'))
+    .map((each) => each.className || each.tagName)"""
+
+REFLOW_S = 20.0  # a page that is laid out by script does so when the browser finds the time
 
 PAGES = [
     ("/", "Push it"),
@@ -49,6 +69,7 @@ PAGES = [
     ("/s/{repaired}?panel=preview", "No program listens"),
     ("/settings/server", "Set by"),
     ("/settings/audit", "token.created"),
+    ("/design", "Design system"),
 ]  # a path, and a text that is there when the page is ready
 
 
@@ -80,7 +101,7 @@ async def violations(page: Page, only: dict[str, Any] = RULES, within: str = "ht
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text())
     # Only the violations are shown; of other results, one element for each rule is enough.
-    options = {"runOnly": only, "resultTypes": ["violations"]}
+    options = {"runOnly": only, "resultTypes": ["violations"], "preload": False}
     found = await page.evaluate(
         "([within, options]) => axe.run(within, options).then(found => found.violations)", [within, options]
     )
@@ -106,29 +127,32 @@ async def test_login_page(browser: Browser, up: Up) -> None:
     await context.close()
 
 
+async def too_wide(page: Page) -> list[tuple[int, object]]:
+    """Parts that overflow. Editors, terminals, diffs and tables may scroll sideways, in their own place."""
+
+    async def wider(width: int) -> list[object]:
+        needed = await page.evaluate("document.documentElement.scrollWidth")
+        return [*([needed] if needed > width else []), *await page.evaluate(SCROLLED_SIDEWAYS)]
+
+    wide: list[tuple[int, object]] = []
+    for width in (320, 640):  # 640: a window of 1280 px, zoomed to 200 %
+        await page.set_viewport_size({"width": width, "height": 640})
+        until = time.monotonic() + REFLOW_S
+        while (found := await wider(width)) and time.monotonic() < until:
+            await page.wait_for_timeout(50)
+        wide += [(width, each) for each in found]
+    return wide
+
+
 @pytest.mark.parametrize(("path", "shows"), PAGES)
-async def test_pages(
+async def test_a_page_has_no_violations_and_reflows_at_320_px_and_at_200_percent(
     only_page: Page, up: Up, waiting: str, change: dict[str, str], path: str, shows: str
 ) -> None:
+    await only_page.set_viewport_size(WIDE)
     await only_page.goto(up.url + path.format(waiting=waiting, **change))
     await expect(only_page.get_by_text(shows).first).to_be_visible()
     await assert_no_violations(only_page)
-
-
-async def test_pages_reflow_at_320_px_and_at_200_percent(
-    page: Page, up: Up, waiting: str, change: dict[str, str]
-) -> None:
-    """Only editors, terminals, diffs and tables may scroll sideways, each in its own place."""
-    wide: list[tuple[str, int, int]] = []
-    for path, shows in PAGES:
-        await page.set_viewport_size({"width": 1280, "height": 800})
-        await page.goto(up.url + path.format(waiting=waiting, **change))
-        await expect(page.get_by_text(shows).first).to_be_visible()
-        for width in (320, 640):  # 640: a window of 1280 px, zoomed to 200 %
-            await page.set_viewport_size({"width": width, "height": 640})
-            needed = await page.evaluate("document.documentElement.scrollWidth")
-            wide += [(path, width, needed)] if needed > width else []
-    assert wide == []
+    assert await too_wide(only_page) == []
 
 
 async def test_the_first_visit(browser: Browser, up: Up) -> None:
@@ -268,3 +292,22 @@ async def test_a_phone_shows_the_card_and_nothing_overflows(
     for name in ("Changes", "Log"):
         await expect(page.get_by_role("region", name=name, exact=True)).to_be_visible()
     await page.close()
+
+
+async def test_under_a_finger_no_target_covers_another(
+    browser: Browser, logged_in: BrowserContext, up: Up, api: httpx.AsyncClient
+) -> None:
+    session = await new_session(api, files={"a.txt": "a\n", "b.txt": "b\n", "c.txt": "c\n"})
+    state = await logged_in.storage_state()
+    touch = await browser.new_context(
+        viewport={"width": 390, "height": 780}, storage_state=state, has_touch=True, is_mobile=True
+    )
+    page = await touch.new_page()
+    await page.goto(f"{up.url}/s/{session}?view=work&panel=terminal")
+    await page.get_by_role("button", name="Open a terminal").last.click()
+    await expect(page.locator(".xterm-rows")).to_contain_text("$")
+    assert await page.evaluate(OVERLAPPING) == []
+    await page.get_by_role("tab", name="Files").click()
+    await expect(page.get_by_role("treeitem", name="c.txt")).to_be_visible()
+    assert await page.evaluate(OVERLAPPING) == []
+    await touch.close()

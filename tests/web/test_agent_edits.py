@@ -103,6 +103,10 @@ async def test_following_keeps_the_focus_and_ends_when_the_person_scrolls(
     await expect(follow).to_have_attribute("aria-pressed", "true")
     await page.locator(".cm-content").hover()
     await page.mouse.wheel(0, 200)
+    await page.get_by_role("button", name="Follow the agent").click()  # 37: it returns to following
+    await expect(follow).to_have_attribute("aria-pressed", "true")
+    await page.locator(".cm-content").hover()
+    await page.mouse.wheel(0, 200)
     await expect(page.get_by_role("button", name="Follow the agent")).to_be_visible()
     await page.get_by_label("Your answer").fill("Yes.")
     await page.keyboard.press("Enter")
@@ -122,6 +126,28 @@ async def test_a_reply_is_whole_after_a_reload_in_its_middle(
     await page.reload()
     await expect(log).to_contain_text(" ".join(words[:80]))
     await expect(log).not_to_contain_text("word399")  # the model is still writing
+
+
+async def test_a_reply_that_breaks_off_and_is_streamed_again_is_never_shown_twice(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    text = "Once only. " + " ".join(f"word{number}" for number in range(60))
+    broken = {"text": text, "pace_s": 0.1, "fault": {"kind": "cut"}}
+    session = await new_session(api)
+    await page.goto(f"{up.url}/s/{session}")
+    await page.evaluate(
+        """() => {
+            window.most = 0;
+            const count = () => document.body.innerText.split("Once only").length - 1;
+            new MutationObserver(() => { window.most = Math.max(window.most, count()); })
+                .observe(document.body, { subtree: true, childList: true, characterData: true });
+        }"""
+    )
+    await prompt(api, session, cassette(tmp_path, [broken, {"text": text, "pace_s": 0.1}]))
+    log = page.get_by_role("log")
+    await expect(log).to_contain_text("word5 ")
+    await expect(log).to_contain_text("word59")  # only the second time
+    assert await page.evaluate("window.most") == 1
 
 
 async def test_write_file_does_not_replace_what_a_person_has_typed_unless_the_agent_has_read_it(

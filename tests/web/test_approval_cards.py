@@ -1,5 +1,6 @@
 """Cards that ask for an approval: their choices, their size, and several people who see one."""
 
+import re
 from pathlib import Path
 
 import httpx
@@ -71,6 +72,9 @@ async def test_a_call_of_the_tests_shows_their_command_and_the_tests_panel_names
         "unittest in this repository: python3 -m unittest"
     )
     await expect(tests.get_by_role("button", name="Run all")).to_have_count(2)
+    await page.get_by_role("tab", name="Log").click()
+    row = page.get_by_role("region", name="Log").get_by_role("button", name="approval.requested")
+    await expect(row).to_contain_text("run_tests")
 
 
 async def test_an_answer_in_one_browser_changes_the_card_in_another(
@@ -149,3 +153,55 @@ async def test_a_name_with_hidden_characters_shows_them_in_card_tree_and_diff(
         region = page.get_by_role("region", name=name)
         await expect(region.get_by_text("safeU+202Eyp.txt").first).to_be_visible()
     assert hidden not in await page.locator("body").inner_text()
+
+
+async def test_what_a_helper_asks_is_answered_in_its_parent_and_counted_once(
+    page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    for each in (await api.get("/sessions?state=waiting")).json()["items"]:  # of other tests
+        await api.post(f"/sessions/{each['id']}/inputs", json={"type": "end", "reason": ""})
+    (tmp_path / "helper").mkdir()
+    writes = {"calls": [{"tool": "write_file", "args": {"path": "notes.txt", "content": "by a helper\n"}}]}
+    model = cassette(tmp_path / "helper", [writes, bash("git push"), FINISH])
+    made = await api.put("/personas/scribe", json={"prompt": "Write.", "model": model})
+    assert made.status_code == 200, made.text
+    task = {"task": "Write the notes.", "persona": "scribe"}
+    take = {"tool": "helper_changes", "args": {"helper": "h1", "action": "merge"}}
+    replies = [{"calls": [{"tool": "delegate", "args": {"tasks": [task]}}]}, {"calls": [take]}, FINISH]
+    rules = ["ask write_file", "ask bash"]
+    made = await api.put("/personas/lead", json={"prompt": "Delegate.", "rules": rules})
+    assert made.status_code == 200, made.text
+    model = cassette(tmp_path, replies)
+    body = {"files": {"a.txt": "a\n"}, "prompt": "Go.", "persona": "lead", "purpose": "Delegated"}
+    session = await new_session(api, **body, model=model)
+
+    await page.goto(up.url)
+    needs = page.locator("details", has=page.get_by_role("heading", name="Needs you"))
+    await expect(needs.get_by_text("Helper of the session above")).to_be_visible()
+    await expect(needs.get_by_text("approval: write_file notes.txt")).to_have_count(2)
+    await expect(page).to_have_title("(1) Sessions · Hutch")
+    await page.keyboard.press("Control+.")
+    await expect(page).to_have_url(f"{up.url}/s/{session}")
+    await expect(page).to_have_title(re.compile(r"^\(1\) .+ · Delegated · Hutch$"))
+    card = page.get_by_role("region", name="Needs you, 1 of 1")
+    await expect(card.get_by_text("helper h1 wants to use write_file")).to_be_visible()
+    diff = card.get_by_role("group", name="Changes of notes.txt")
+    await expect(diff.get_by_role("row").filter(has_text="added,")).to_contain_text("by a helper")
+    await expect(card.get_by_role("link", name="open helper h1")).to_be_visible()
+    await expect(card.locator("[data-ready=true]")).to_be_visible()
+    await page.keyboard.press("1")
+    await expect(card.get_by_text("git push", exact=True)).to_be_visible()
+    log = page.get_by_role("log")
+    row = log.locator("[data-item^='call:']").filter(has_text="notes.txt")
+    await expect(row.get_by_text("allowed once by")).to_contain_text("open helper h1")
+    await expect(row.locator(".dot-running")).to_have_count(0)  # what it did is in the helper's log
+    await expect(row.get_by_role("button", name="Allow for this session")).to_have_count(0)
+    await expect(card.locator("[data-ready=true]")).to_be_visible()
+    await card.get_by_role("button", name="Deny").click()
+    await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()
+    await expect(card).to_have_count(0)
+    await expect(row.locator("svg.text-bad")).to_have_count(0)  # no failure
+    assert (await api.get(f"/sessions/{session}/files/notes.txt")).text == "by a helper\n"
+
+    await row.get_by_role("link", name="open helper h1").click()
+    await expect(page.get_by_role("log").get_by_text("denied by")).to_be_visible()

@@ -45,6 +45,12 @@ async def test_a_comment_on_three_lines_reaches_the_agent_with_path_and_text(
     await write(api, session, "a.txt", changed)
     await page.goto(f"{up.url}/s/{session}?panel=changes")
     panel = page.get_by_role("region", name="Changes")
+    last = panel.get_by_role("button", name="Comment on line 30", exact=True).last
+    await last.evaluate("each => each.scrollIntoView({ block: 'end' })")
+    await last.click()
+    form = panel.get_by_role("textbox", name="Comment on line 30")
+    await expect(form).to_be_in_viewport(ratio=1)  # though there is no room below the line
+    await form.press("Escape")
     await panel.get_by_role("button", name="Comment on line 3", exact=True).last.click()
     await panel.get_by_role("button", name="Comment on line 5", exact=True).last.click(modifiers=["Shift"])
     await panel.get_by_role("textbox", name="Comment on lines 3 to 5").fill("Why words?")
@@ -79,8 +85,15 @@ async def test_work_is_proposed_afterwards_and_old_test_results_say_so(
     await expect(page.locator("[data-item^='run:']").get_by_text("done")).to_be_visible()
     await page.get_by_role("button", name="More actions").first.click()
     await page.get_by_role("menuitem", name="Propose the change").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Propose").click()
+    await expect(page.get_by_role("dialog").get_by_role("button", name="Propose")).to_be_focused()
+    await page.keyboard.press("Enter")
     await expect(page.get_by_text("Change proposed: Drop accents")).to_be_visible()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("merge")
+    await expect(page.get_by_role("option").first).to_have_text("Review or merge the changeDo")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Merge", exact=True)).to_be_visible()
+    await page.go_back()
 
     await write(api, session, "slugs.py", FILES["slugs.py"])  # the fault is back
     await expect(tests.get_by_text("not run since slugs.py changed")).to_be_visible()

@@ -106,6 +106,8 @@ async def test_a_question_with_choices_is_answered_by_a_button(
     asks = {"calls": [{"tool": "ask_user", "args": args}]}
     session = await new_session(api, prompt="Ask.", model=cassette(tmp_path, [asks, FINISH]))
     await page.goto(f"{up.url}/s/{session}")
+    await expect(page.get_by_role("button", name="PostgreSQL")).to_be_visible()
+    await expect(page.locator("[data-pinned]")).to_have_count(0)  # its row is in sight
     await page.get_by_role("button", name="PostgreSQL").click()
     await expect(page.get_by_text(": PostgreSQL")).to_be_visible()
 
@@ -132,7 +134,7 @@ async def test_a_reader_at_the_end_stays_there_and_an_opened_row_stays_open(
     await expect(output).to_be_visible()
     await log.evaluate("element => { element.scrollTop = 0; }")
     await expect(row).to_have_count(0)  # not in the page
-    await page.get_by_role("button", name="New below").click()
+    await page.get_by_role("button", name="To the end").click()
     await expect(output).to_be_in_viewport()
 
     # 8: at each frame the end is in view, while a diff opens and 2,000 tokens arrive

@@ -197,4 +197,11 @@ async def test_nothing_typed_is_lost_or_doubled_while_the_server_is_killed(
                 await expect(editor).to_contain_text("before while after kept")
                 await expect(page.locator(f"[data-tab='{PATH}']").get_by_text("✓")).to_be_visible()
                 assert await content(api, session) == f"{TEXT}before while after kept"
+            with home.up("--port", str(urlsplit(up.url).port)):  # the same page, with a closed jail
+                closed = page.get_by_role("region", name="Editor").get_by_text("The jail is closed")
+                await expect(closed).to_be_visible()
+                await page.get_by_role("tab", name="Terminal").click()
+                await page.get_by_role("button", name="Open a terminal").last.click()
+                await expect(page.locator(".xterm-rows")).to_contain_text("$")
+                await expect(closed).to_have_count(0)
     await context.close()

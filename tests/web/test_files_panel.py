@@ -44,6 +44,9 @@ async def test_files_are_created_moved_uploaded_downloaded_and_deleted(
     await page.get_by_role("menuitem", name="New file").click()
     field = page.get_by_label("Path")
     await expect(field).to_have_value("src/")  # where the selection is
+    await field.fill("src/../../evil.py")  # which a browser would turn into the address of something else
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("cannot have . or ..")
     await field.fill("src/new.py")
     await page.keyboard.press("Enter")
     await expect(page.locator("[data-tab='src/new.py']")).to_be_visible()
@@ -140,3 +143,22 @@ async def test_a_directory_of_10_000_files_is_filtered_and_walked_by_keys(
     await expect(many).to_have_attribute("aria-expanded", "false")
     await page.get_by_label("Filter files").fill("9876")
     await expect(tree.get_by_role("treeitem")).to_have_text(["many/file_9876.txt"])
+
+    await page.keyboard.press("Control+k")  # which reads the sessions
+    options = page.get_by_role("option")
+    await expect(options.filter(has_text="Sessions").first).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+p")  # only files, also by their directory and in other cases
+    await page.keyboard.type("e")
+    await expect(options.filter(has_text=".txt").first).to_be_visible()
+    assert all(text.endswith(".txt") for text in await options.all_inner_texts())
+    await page.keyboard.press("Backspace")
+    await page.keyboard.type("MANY 9876")
+    await expect(options).to_have_text(["many/file_9876.txt"])
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("zebra")
+    await expect(options).to_have_text(["zebra.txt"])
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".cm-content")).to_have_text("z")
+    await page.goto(f"{up.url}/s/{session}")  # without a file in its address
+    await expect(page.locator(".cm-content")).to_have_text("z")

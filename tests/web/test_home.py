@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, WebSocketRoute, expect
+from playwright.async_api import Browser, BrowserContext, Page, Route, WebSocketRoute, expect
 
 from tests.cli.hutch_up_process import Home, Up
 from tests.deadline import DEADLINE_S
@@ -34,7 +34,6 @@ async def test_the_first_visit_reaches_a_tested_change_by_keyboard_only(
     with Home(tmp_path, is_new=True).up() as up:
         page = await browser.new_page()
         await page.goto(up.printed["link"])
-        await page.keyboard.press("Tab")
         await page.keyboard.press("Enter")  # log in
         await expect(page.get_by_role("button", name="Not now")).to_be_visible()
         await page.get_by_role("button", name="Not now").press("Enter")
@@ -123,6 +122,7 @@ async def test_a_run_without_a_model_leads_to_its_settings_and_a_wrong_path_is_r
     row = page.get_by_role("listitem").filter(has_text="Without a model")
     await expect(row.get_by_text("last run failed: No model is connected")).to_be_visible()
     await row.get_by_role("link").click()
+    await expect(page.get_by_role("button", name="Run again")).to_be_visible()
     await page.get_by_role("link", name="Settings › Models and keys").click()
     await expect(page).to_have_url(f"{up.url}/settings/models")
     assert (await api.get(f"/sessions/{session}")).json()["last_run"]["outcome"] == "failed"
@@ -136,6 +136,24 @@ async def test_a_run_without_a_model_leads_to_its_settings_and_a_wrong_path_is_r
     await expect(page.get_by_text("No model is connected yet")).to_be_visible()
     await page.get_by_label("Persona").select_option("pair")
     await expect(page.get_by_text("Works with a person, step by step").last).to_be_visible()
+    await page.keyboard.press("Control+Enter")  # as the button says, wherever the focus is
+    await expect(page).to_have_url(re.compile("/s/ses_"))
+    await expect(page.get_by_text("Nothing has happened yet.")).to_be_visible()
+
+    # A server that is away is the strip's to tell: what is known of the session stays, without an error.
+    failures = 0
+
+    async def fail(route: Route) -> None:
+        nonlocal failures
+        failures += 1
+        await route.abort()
+
+    await page.route(f"**/api/v1/sessions/{page.url.rpartition('/')[2]}", fail)
+    while failures < 3:  # one request and two retries
+        await page.evaluate("window.dispatchEvent(new Event('visibilitychange'))")
+        await page.wait_for_timeout(200)
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
     await page.close()
 
 

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.cli.hutch_up_process import Up
 from tests.gateway.headless_browser import page_of_another
-from tests.web.web_sessions import cassette, until_idle
+from tests.web.web_sessions import cassette, until_idle, until_prepared
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ def hostile_repository(place: Path) -> Path:
 @pytest.fixture(scope="module")
 async def change(api: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A change whose names, texts, output and diff are hostile."""
-    place = hostile_repository(tmp_path_factory.mktemp("hostile") / "repo")
+    place = hostile_repository(tmp_path_factory.mktemp("hostile") / "<b>repo")
     calls = [
         {
             "tool": "write_file",
@@ -67,6 +67,8 @@ async def assert_nothing_runs(page: Page) -> None:
         "all => all.map(e => e.outerHTML)"
     )
     assert "\u202e" not in await page.locator("body").inner_text() + await page.title()
+    tooltips = await page.locator("[title]").evaluate_all("all => all.map(each => each.title)")
+    assert not any("\u202e" in each for each in tooltips)
     found = [each for each in elements if "evil" in each or "document.title" in each]
     assert found == []
     links = await page.locator("main a").evaluate_all("links => links.map(link => link.protocol)")
@@ -86,11 +88,41 @@ async def assert_nothing_runs(page: Page) -> None:
     ],
 )
 async def test_every_page_shows_it_as_text(
-    page: Page, up: Up, change: dict[str, str], path: str, shows: str
+    only_page: Page, up: Up, change: dict[str, str], path: str, shows: str
 ) -> None:
-    await page.goto(up.url + path.format(**change))
-    await expect(page.get_by_text(shows).first).to_be_visible()
-    await assert_nothing_runs(page)
+    await only_page.goto(up.url + path.format(**change))
+    await expect(only_page.get_by_text(shows).first).to_be_visible()
+    await assert_nothing_runs(only_page)
+
+
+async def test_lists_tasks_reports_and_interviews_show_it_as_text(
+    page: Page, up: Up, api: httpx.AsyncClient, change: dict[str, str]
+) -> None:
+    title = f"{MARKUP[:80]}\u202e"
+    criterion = {"text": MARKUP, "done": False}
+    fields = {"title": title[:-1], "description": MARKUP, "criteria": [criterion], "repository": "<i>shop"}
+    task = (await api.post("/tasks", json=fields)).json()["id"]  # its title has no hidden characters
+    await api.post(f"/tasks/{task}/comments", json={"text": MARKUP})
+    plan = {"title": title, "questions": [{"id": "meeting-rooms"}], "company": MARKUP[:80]}
+    made = await api.post("/interviews", json=plan)
+    assert made.status_code == 201, made.text
+    interview = made.json()["id"]
+    for path in (
+        f"/s/{change['session']}?panel=tests&view=work",
+        "/tasks?view=board",
+        "/tasks?view=list",
+        f"/tasks/{task}",
+        "/changes",
+        "/activity",
+        "/analytics?report=spend&by=repository",
+        "/interviews",
+        f"/i/{interview}/assess",
+        f"/i/{interview}/report",
+    ):
+        await page.goto(up.url + path)
+        shown = "<b>repo" if path.startswith("/analytics") else "<img src=//evil.example"
+        await expect(page.get_by_text(shown).filter(visible=True).first, path).to_be_visible()
+        await assert_nothing_runs(page)
 
 
 async def test_hostile_tests_files_and_terminals_are_text(
@@ -102,6 +134,7 @@ async def test_hostile_tests_files_and_terminals_are_text(
         "test_evil.py": failing,
         "evil.svg": f"<svg xmlns='http://www.w3.org/2000/svg' onload='document.title=1'>{MARKUP}</svg>",
         "evil.html": MARKUP,
+        "two\nlines.txt": "A name that looks like another.",
     }
     runs = {"calls": [{"tool": "run_tests", "args": {}}]}
     finish = {"calls": [{"tool": "finish", "args": {"title": "Done", "summary": MARKUP}}]}
@@ -112,6 +145,7 @@ async def test_hostile_tests_files_and_terminals_are_text(
     await page.goto(f"{up.url}/s/{session}?panel=tests&file=evil.svg")
     await expect(page.get_by_role("region", name="Tests").get_by_text("<script>").first).to_be_visible()
     await expect(page.locator(".cm-content")).to_contain_text("<svg xmlns=")
+    await expect(page.get_by_role("treeitem").filter(has_text="two↵lines.txt")).to_be_visible()
     await assert_nothing_runs(page)
     await page.goto(f"{up.url}/s/{session}?panel=terminal&file=evil.html")
     await page.get_by_role("button", name="Open a terminal").last.click()
@@ -125,6 +159,23 @@ async def test_hostile_tests_files_and_terminals_are_text(
     answer = await page.context.request.get(f"{up.url}/api/v1/sessions/{session}/files/evil.html")
     assert answer.headers["content-disposition"].startswith("attachment")
     assert "sandbox" in answer.headers["content-security-policy"]
+
+
+async def test_values_in_the_debugger_are_text(page: Page, up: Up, api: httpx.AsyncClient) -> None:
+    program = f"def show(evil):\n    print(evil)\n\nprint({MARKUP!r}, flush=True)\nshow({MARKUP!r})\n"
+    made = await api.post("/sessions", json={"files": {"evil.py": program}})
+    session = made.json()["id"]
+    await until_prepared(api, session)
+    debugger = f"/sessions/{session}/debugger"
+    lines = {"path": "evil.py", "breakpoints": [{"line": 2, "condition": ""}]}
+    assert (await api.put(f"{debugger}/breakpoints", json=lines)).status_code == 200
+    assert (await api.post(debugger, json={"path": "evil.py"})).status_code < 300
+    await page.goto(f"{up.url}/s/{session}?file=evil.py&panel=debugger")
+    for name in ("Variables", "Output"):
+        region = page.get_by_role("region", name=name)
+        await expect(region.get_by_text("<img src=//evil.example").first).to_be_visible()
+    await assert_nothing_runs(page)
+    await api.delete(debugger)
 
 
 async def test_sessions_changes_and_playbacks_of_others_are_not_found(

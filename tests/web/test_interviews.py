@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.cli.hutch_up_process import Home, Up
+from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
 from tests.gateway.api_server import eventually
 from tests.gateway.interview_rooms import a_plan, write_bank
 from tests.web.conftest import WIDE
@@ -27,10 +29,26 @@ CONSENT = "You agree that this is recorded."
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     place = tmp_path_factory.mktemp("interviews")
-    bank = str(write_bank(place / "bank"))
-    model = cassette(place, [REPLY] * 20)
-    with Home(place, is_new=True).up(HUTCH_QUESTIONS__BANKS=bank, HUTCH_MODEL=model) as server:
+    write_bank(place / "bank")
+    with Home(place, is_new=True).up(**settings_of(place)) as server:
         yield server
+
+
+def settings_of(place: Path) -> dict[str, str]:
+    """The settings of the server, also of the one that takes its place."""
+    return {"HUTCH_QUESTIONS__BANKS": str(place / "bank"), "HUTCH_MODEL": cassette(place, [REPLY] * 20)}
+
+
+@pytest.fixture(scope="module")
+def next_server(up: Up) -> Iterator[Callable[[], None]]:
+    """Starts the server again, at its address, after it was killed."""
+    with ExitStack() as stack:
+
+        def start() -> None:
+            address = ("--port", str(urlsplit(up.url).port))
+            stack.enter_context(up.home.up(*address, **settings_of(up.home.place)))
+
+        yield start
 
 
 @asynccontextmanager
@@ -92,7 +110,7 @@ async def plan_by_form(page: Page, up: Up) -> str:
 
 
 async def test_a_whole_interview_in_two_browsers(
-    page: Page, up: Up, browser: Browser, api: httpx.AsyncClient
+    page: Page, up: Up, browser: Browser, api: httpx.AsyncClient, next_server: Callable[[], None]
 ) -> None:
     link = await plan_by_form(page, up)
     interview = page.url.split("/")[-2]
@@ -103,6 +121,15 @@ async def test_a_whole_interview_in_two_browsers(
         await pause_and_reload(page, candidate)
         await lose_the_connection(page, candidate)
         assert await events_of(api, interview, "candidate.reconnected")
+        credited_ms = (await api.get(f"/interviews/{interview}")).json()["clock"]["credited_ms"]
+        await kill_the_server(page, candidate, up, next_server)
+        api.headers.update(up.owner())  # each start makes a new token
+        clock = (await api.get(f"/interviews/{interview}")).json()["clock"]
+        assert clock["credited_ms"] > credited_ms + 10_000
+        workspace = candidate.url.partition("ws=")[2].partition("&")[0]
+        file = await api.get(f"/sessions/{workspace}/files/double.py")
+        typed = ("# by carla", "# typed without a connection", "# before the kill", "# without a server")
+        assert [each for each in typed if each not in file.text] == []
         await finish(page, candidate)
         reported = await events_of(api, interview, "client.reported")
         assert "paste" in json.dumps(reported)
@@ -194,6 +221,24 @@ async def lose_the_connection(page: Page, candidate: Page) -> None:
     await expect(candidate.get_by_text("given back")).to_be_visible()
 
 
+async def kill_the_server(page: Page, candidate: Page, up: Up, start: Callable[[], None]) -> None:
+    await type_at_end(candidate, "# before the kill\n")
+    up.process.kill()
+    up.process.wait(timeout=TIMEOUT_S)
+    await candidate.keyboard.insert_text("# without a server\n")
+    await expect(candidate.get_by_text("No connection since")).to_be_visible()
+    assert await clock_of(candidate) == "stands"
+    start()
+    await expect(candidate.get_by_text("No connection since")).to_have_count(0)
+    await expect(candidate.locator("[data-clock=runs]")).to_be_visible()
+    await expect(candidate.locator("[data-tab='double.py']").get_by_text("✓")).to_be_visible()
+    await expect(page.locator(".cm-content")).to_contain_text("# without a server")
+    await expect(page.locator("header").get_by_text("offline given back")).to_be_visible()
+    await candidate.locator("[data-composer]").fill("Are you still there?")  # the AI is, too
+    await candidate.keyboard.press("Enter")
+    await expect(candidate.get_by_text("What does the failing test say?")).to_have_count(2)
+
+
 async def finish(page: Page, candidate: Page) -> None:
     await candidate.get_by_label("Language").select_option("javascript")
     await confirmed(candidate, "Switch").click()
@@ -224,10 +269,10 @@ async def finish(page: Page, candidate: Page) -> None:
 async def read_report(page: Page) -> None:
     await page.get_by_role("link", name="Report").click()
     await expect(page.get_by_role("heading", name="Question 1: Double a number")).to_be_visible()
-    for shown in ("Asks before reading.", "4 · well", "The candidate agreed to the recording"):
-        await expect(page.get_by_text(shown)).to_be_visible()
+    for shown in ("Asks before reading.", "Correctness", "are credited"):
+        await expect(page.get_by_text(shown).first).to_be_visible()
     await expect(page.get_by_text("2 pass").first).to_be_visible()
-    await page.get_by_role("link", name=re.compile(r"^moment \d+$")).first.click()
+    await page.get_by_role("link", name=re.compile(r"^#\d+$")).first.click()
     await expect(page).to_have_url(re.compile(r"/s/ses_\w+/play\?at=\d+"))
     await expect(page.get_by_text("Link to this moment")).to_be_visible()
 
@@ -278,6 +323,8 @@ async def test_an_assessor_edits_visibly_and_only_after_saying_so(
         await confirmed(page, "End it").click()
         await expect(candidate.get_by_text("The interview is over")).to_be_visible()
     assert (await api.get(f"/interviews/{interview}")).json()["phase"] == "ended"
+    await page.goto(up.url)  # rooms and workspaces are no sessions of their own
+    await expect(page.get_by_text("No sessions yet", exact=False)).to_be_visible()
 
 
 async def test_invited_assessors_conduct_and_observers_only_watch(
@@ -301,12 +348,18 @@ async def test_invited_assessors_conduct_and_observers_only_watch(
         await assessor.get_by_label("Private note").fill("Only for us.")
         await assessor.get_by_role("button", name="Add note").click()
         await expect(assessor.get_by_role("link").filter(has_text="Only for us.")).to_be_visible()
-        await expect(assessor.get_by_role("button", name="Intervene…")).to_have_count(
-            0
-        )  # not without write access
         await type_at_end(candidate, "# by hugo\n")
         for watcher in (assessor, observer):
             await expect(watcher.locator(READ_ONLY)).to_contain_text("# by hugo")
+        await expect(observer.get_by_role("button", name="Intervene…")).to_have_count(0)
+        await assessor.get_by_role("button", name="Intervene…").click()
+        await confirmed(assessor, "Intervene").click()
+        await expect(candidate.get_by_text("Message from iris")).to_be_visible()
+        await type_at_end(assessor, "# by iris\n")
+        await expect(candidate.locator(".cm-content")).to_contain_text("# by iris")
+        await expect(candidate.locator("[data-name=iris]")).to_be_visible()  # at their cursor
+        await assessor.get_by_role("tab", name="Terminal").click()
+        await expect(assessor.get_by_role("button", name="Open a terminal")).to_have_count(0)
         await expect(observer.get_by_text("You observe.")).to_be_visible()
         for name in ("Pause", "End…", "Invite…"):
             await expect(observer.get_by_role("button", name=name)).to_have_count(0)
@@ -392,4 +445,20 @@ async def test_pages_of_an_interview_are_accessible(
         await examine(candidate)
     await page.goto(f"{up.url}/i/{interview}/report")
     await expect(page.get_by_role("heading", name="Question 1: Double a number")).to_be_visible()
+    await examine(page)
+    await page.get_by_label("Points", exact=True).select_option("1")
+    await page.get_by_label("Comment", exact=True).fill("heard it")
+    await page.get_by_role("button", name="Save the mark").click()
+    await expect(page.get_by_text("Set by").first).to_contain_text("heard it")
+    moment = page.get_by_role("region", name="The interview").get_by_role("link").first
+    assert re.fullmatch(rf"/s/{interview}/play\?at=\d+", await moment.get_attribute("href") or "")
+    async with page.expect_download() as downloading:
+        await page.get_by_role("link", name="Download as PDF").click()
+    assert await (await downloading.value).failure() is None
+    await page.get_by_role("link", name="Compare candidates on Double a number").click()
+    await page.get_by_role("button", name="Time used").click()
+    await expect(page.get_by_role("columnheader", name="Time used")).to_have_attribute(
+        "aria-sort", "ascending"
+    )
+    await expect(page.get_by_role("row").filter(has_text="gina")).to_contain_text("For everybody")
     await examine(page)

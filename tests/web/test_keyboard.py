@@ -98,6 +98,12 @@ async def test_panels_collapse_and_a_reload_keeps_them_so(page: Page, up: Up, ap
     await expect(log).to_be_hidden()
     await page.get_by_role("tab", name="Log").click()
     await expect(log).to_be_visible()
+    await page.keyboard.press("Control+p")  # a file of the palette leaves the panel as it is
+    await page.keyboard.type("test_slugs")
+    await expect(page.get_by_role("option").first).to_contain_text("test_slugs.py")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("[data-tab='test_slugs.py']")).to_be_visible()
+    await expect(log).to_be_visible()
 
 
 async def test_keys_of_one_character_can_be_switched_off(page: Page, up: Up) -> None:
@@ -120,6 +126,28 @@ async def test_keys_of_one_character_can_be_switched_off(page: Page, up: Up) -> 
     await expect(page.get_by_role("searchbox")).to_be_visible()
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+async def test_a_palette_that_replaces_another_one_gets_all_keys(page: Page, up: Up) -> None:
+    """The first one gives the focus back after the second one has taken it."""
+    await page.goto(up.url)
+    search = page.get_by_role("searchbox")
+    await expect(search).to_be_visible()
+    await search.focus()
+    await page.keyboard.press("Control+k")
+    words = page.get_by_role("dialog").get_by_role("combobox")
+    await expect(words).to_be_focused()
+    await page.evaluate("""async () => {
+        const press = (more) => document.activeElement.dispatchEvent(
+            new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...more }));
+        press({ key: "Escape", code: "Escape" });
+        for (let i = 0; i < 20; i++) await Promise.resolve(); // React removes the first one, no timer fires
+        press({ key: "k", code: "KeyK", ctrlKey: true });
+    }""")
+    await page.keyboard.type("settings")
+    await expect(words).to_have_value("settings")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 async def test_a_run_is_announced_in_few_sentences_and_only_the_dot_is_animated(
@@ -186,3 +214,35 @@ async def test_keys_go_from_row_to_row_of_the_conversation_and_open_them(
     await page.get_by_label("Message to the agent").fill("")
     await page.keyboard.type("jkoy")  # a field has the focus
     await expect(page.get_by_label("Message to the agent")).to_have_value("jkoy")
+
+
+async def test_files_of_the_editor_are_walked_and_closed_by_keys(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    session = await new_session(api, files=dict.fromkeys(["a.txt", "b.txt", "c.txt"], "text\n"))
+    await page.goto(f"{up.url}/s/{session}")
+    tabs = page.locator("[data-tab]")
+    for count, name in enumerate(("a.txt", "b.txt", "c.txt"), start=1):
+        await page.get_by_role("treeitem", name=name).dblclick()
+        await expect(tabs).to_have_count(count)
+        await page.locator(f"[data-tab='{name}']").dblclick()  # it stays open
+
+    async def press(key: str) -> None:
+        await page.keyboard.press("Control+j")
+        await page.keyboard.press(key)
+
+    shown = page.locator("[data-tab] [aria-pressed=true]")
+    await expect(shown).to_have_text("c.txt")
+    await press("]")
+    await expect(shown).to_have_text("a.txt")
+    await expect(page.locator(".cm-content")).to_be_focused()
+    await press("[")
+    await expect(shown).to_have_text("c.txt")
+    await expect(page.locator(".cm-content")).to_be_focused()
+    await press("w")
+    await expect(tabs).to_have_count(2)
+    await expect(page.locator(".cm-content")).to_be_focused()
+    assert (await api.get(f"/sessions/{session}/files/a.txt")).text == "text\n"  # no key was typed
+    await page.get_by_role("button", name="Close b.txt").click()
+    await expect(tabs).to_have_count(1)
+    await expect(shown).to_be_focused()

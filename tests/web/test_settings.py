@@ -1,11 +1,12 @@
 """People change settings in a real browser."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.cli.hutch_up_process import Up
 from tests.web.conftest import WIDE
@@ -31,7 +32,7 @@ async def test_an_approval_for_always_is_listed_and_asks_again_once_withdrawn(
     await page.goto(f"{up.url}/settings/approvals")
     await expect(page.get_by_role("cell", name="bash", exact=True)).to_be_visible()
     await page.get_by_role("button", name="Withdraw").click()
-    await expect(page.get_by_text("You have allowed nothing always.")).to_be_visible()
+    await expect(page.get_by_text("No permanent approvals.")).to_be_visible()
     await api.post(f"/sessions/{session}/inputs", json={"type": "prompt", "text": "Again."})
     await page.goto(f"{up.url}/s/{session}")
     await expect(card).to_be_visible()
@@ -188,9 +189,33 @@ async def test_the_list_of_keys_and_the_palette_show_the_same_keys(page: Page, u
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("option", name="Home")).to_contain_text("g h")
     await page.keyboard.press("Escape")
+    await page.get_by_label("Current password").focus()
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("combobox", name="Go to, find or do")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_label("Current password")).to_be_focused()  # a dialog gives the focus back
+    await page.get_by_role("heading", name="Theme").click()
     await page.keyboard.press("g")
     await page.keyboard.press("h")
     await expect(page).to_have_url(f"{up.url}/")
+
+
+async def test_keys_that_are_typed_before_the_palette_is_loaded_count(page: Page, up: Up) -> None:
+    loads = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await loads.wait()
+        await route.continue_()
+
+    await page.route("**/assets/palette_dialogs*", hold)
+    await page.goto(f"{up.url}/settings/you")
+    await page.get_by_label("Current password").focus()
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_placeholder("Go to, find or do")).to_be_focused()
+    await page.keyboard.type("> keys")
+    await page.keyboard.press("Enter")
+    loads.set()
+    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
 
 
 async def test_an_owner_writes_a_persona_and_wrong_fields_say_why(

@@ -1,8 +1,10 @@
 """People work in terminals, together and over cut connections."""
 
+import re
+
 import httpx
 import pytest
-from playwright.async_api import Browser, Dialog, Page, expect
+from playwright.async_api import Browser, Dialog, Page, WebSocketRoute, expect
 
 from tests.cli.hutch_up_process import Up
 from tests.web.test_editing_together import logged_in_as, share
@@ -40,6 +42,18 @@ async def test_keys_reach_the_shell_text_of_programs_is_harmless_and_a_search_fi
     await expect(rows).to_contain_text("kept-2")
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
+    await page.keyboard.type("echo five-$((2+3))\n")
+    await expect(rows).to_contain_text("five-5")
+    await page.keyboard.press("Control+p")  # the shell's last line, and no list of files
+    await page.keyboard.press("Enter")
+    await expect(rows).to_contain_text(re.compile("five-5.*five-5", re.DOTALL))
+    await page.keyboard.press("Control+r")  # a search in the shell's history, and no reload
+    await page.keyboard.type("kept-")
+    await expect(rows).to_contain_text("reverse-i-search")
+    await page.keyboard.press("Enter")
+    await expect(rows).to_contain_text(re.compile("five-5.*kept-2", re.DOTALL))
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
     await page.keyboard.press("Control+Shift+F")
     field = page.get_by_label("Find in the terminal").last
     await field.fill("101")
@@ -75,6 +89,47 @@ async def test_no_byte_is_lost_or_doubled_when_the_socket_is_cut_in_mid_output(
     assert shown == [f"part {number}" for number in range(41 - len(shown), 41)] and len(shown) > 20
 
 
+async def test_a_terminal_of_others_appears_and_unsent_keys_are_reported(
+    page: Page, up: Up, api: httpx.AsyncClient
+) -> None:
+    sockets: list[WebSocketRoute] = []
+    is_away = False
+
+    async def route(socket: WebSocketRoute) -> None:
+        if is_away:
+            await socket.close()
+            return
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    await page.route_web_socket("**/terminals/**", route)
+    session = await new_session(api)
+    await page.goto(f"{up.url}/s/{session}?panel=terminal")
+    await expect(page.get_by_text("No terminal is open.")).to_be_visible()
+    made = await api.post(f"/sessions/{session}/terminals", json={"columns": 80, "rows": 24})
+    assert made.status_code == 201, made.text
+    rows = page.locator(".xterm-rows")
+    await expect(rows).to_contain_text("$")
+    is_away = True
+    await sockets.pop().close()
+    await expect(page.get_by_text("Reconnecting")).to_be_visible()
+    await page.locator(".xterm-helper-textarea").focus()
+    await page.keyboard.type("x")
+    told = page.get_by_text("Your keys are not sent while there is no connection.")
+    await expect(told).to_be_visible()
+    is_away = False
+    await expect(told).to_have_count(0)
+    await page.keyboard.type("echo $((40+2))\n")
+    await expect(rows).to_contain_text("42")
+    await expect(rows).not_to_contain_text("xecho")
+    await page.keyboard.type("exit 3\n")
+    await expect(page.get_by_text("Ended with 3")).to_be_visible()
+    head = page.get_by_role("region", name="Terminal")
+    await expect(head.get_by_role("button", name="Take over")).to_have_count(0)
+    await head.get_by_role("button", name="Open a terminal").last.click()
+    await expect(head.get_by_role("button", name="Terminal 2", exact=True)).to_be_visible()
+
+
 async def test_keys_of_a_second_person_are_refused_visibly_and_either_can_take_over(
     page: Page, up: Up, browser: Browser, api: httpx.AsyncClient
 ) -> None:
@@ -92,7 +147,7 @@ async def test_keys_of_a_second_person_are_refused_visibly_and_either_can_take_o
         await expect(region.locator(".text-bad")).to_be_visible()  # why the key was not sent
         await region.get_by_role("button", name="Take over").click()
         await expect(region.get_by_text("you type")).to_be_visible()
-        await other.locator(".xterm-helper-textarea").focus()
+        await expect(other.locator(".xterm-helper-textarea")).to_be_focused()
         await other.keyboard.type("echo $((40+2))\n")
         await expect(page.locator(".xterm-rows")).to_contain_text("42")
         await expect(page.get_by_text("dee types")).to_be_visible()

@@ -29,3 +29,8 @@ async def test_a_run_of_one_test_leaves_the_results_of_the_others(
     await expect(accents).to_be_visible()
     await expect(tests.get_by_text("earlier run", exact=True)).to_have_count(1)
     await expect(tests.get_by_text("AssertionError")).to_be_visible()  # of the run before
+
+    await accents.click()  # leads to the line that failed
+    line = page.locator(".cm-activeLine")
+    await expect(line).to_contain_text('self.assertEqual(slugify("Crème')
+    await expect(line).to_be_in_viewport()

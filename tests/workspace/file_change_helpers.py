@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.file_change_syscalls import Syscalls
-from hutch.workspace.files.files import Files
+from hutch.workspace.files.file_reads_and_changes import Files
 
 WHEN_NS = 1_600_000_000_000_000_007
 

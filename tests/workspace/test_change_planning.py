@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.edit.file_operation_types import Delete, FileChange, Move, Operation, Write
 from hutch.workspace.files.change_planning import MAX_FILE_BYTES
-from hutch.workspace.files.files import Files
+from hutch.workspace.files.file_reads_and_changes import Files
 from tests.hypothesis_examples import examples
 from tests.workspace.file_change_helpers import close, everything, make_place, opened, sha
 

@@ -12,7 +12,7 @@ from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
-from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
+from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.workspace import Workspace
 from tests.workspace.preparation_fixtures import COPY, HOST, OVERLAY, fingerprint, make_home, make_project
 

@@ -13,7 +13,7 @@ from hutch.domain.errors import Conflict, HutchError
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.directory_move_by_copy import copy_subtree, restore_missing, signature
 from hutch.workspace.files.file_change_syscalls import Syscalls
-from hutch.workspace.files.files import Files
+from hutch.workspace.files.file_reads_and_changes import Files
 from tests.workspace.file_change_helpers import (
     WHEN_NS,
     Failing,

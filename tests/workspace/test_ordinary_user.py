@@ -4,25 +4,25 @@ import os
 
 import pytest
 
-from tests.ordinary import pytest_as
+from tests.ordinary_user import pytest_as
 
 UID = 54398
 # A few together: to load Hutch and pytest anew takes longer than most of them.
 SUITES = (
     (
         "workspace/test_workspace_builder.py",
-        "workspace/test_git_repository_and_head_detection.py",
+        "workspace/test_repository_and_head_detection.py",
         "workspace/test_uncommitted_changes.py",
     ),
     (
-        "workspace/test_base_checkout.py",
+        "workspace/test_shared_base_checkout.py",
         "workspace/test_tree_copy.py",
         "workspace/test_workspace_filling.py",
-        "workspace/test_jailed_repository.py",
+        "workspace/test_source_repository_in_jail.py",
         "workspace/test_workspace_mount.py",
         "workspace/test_dependency_layers.py",
         "workspace/test_workspace_quota.py",
-        "workspace/test_workspace_base_and_mirror_removal.py",
+        "workspace/test_workspace_and_cache_removal.py",
     ),
 )
 

@@ -17,7 +17,7 @@ from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.snapshots.garbage_collection import MAX_PACKS, disk_usage
 from hutch.workspace.lifecycle.in_place_workspace import open_in_place
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
+from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.workspace import DEFAULT, SnapshotLimits, Workspace
 from tests.deadline import DEADLINE_S
 from tests.forked_command import PLAIN, ROOT, run

@@ -17,7 +17,7 @@ from hutch.domain.user_given_starter_files import StarterFile
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import remove_leftovers
+from hutch.workspace.lifecycle.workspace_and_cache_removal import remove_leftovers
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace

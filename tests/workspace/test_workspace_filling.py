@@ -13,7 +13,7 @@ import pytest
 
 from hutch.domain.errors import NotFound, Unavailable
 from hutch.workspace.files.tree_copy import can_reflink
-from hutch.workspace.lifecycle.base_checkout import Base
+from hutch.workspace.lifecycle.shared_base_checkout import Base
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import (
     SMALL_BYTES,

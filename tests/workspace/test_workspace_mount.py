@@ -12,7 +12,7 @@ import pytest
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.user_given_starter_files import StarterFile
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.lifecycle.base_checkout import tree_path
+from hutch.workspace.lifecycle.shared_base_checkout import tree_path
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount, open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record

@@ -78,7 +78,7 @@ class Conversation:
         ]
 
     def extend_approval(self, call_id: str) -> tuple[Call, tuple[str, ...]] | None:
-        """Allow a call for the session that a user had allowed once. Returns what `granted` got."""
+        """Allow a call for the session that a user had allowed once. Returns the arguments of `granted`."""
         found = self.allowed_once.pop(call_id, None)
         if found is not None:
             self.granted.append(found)

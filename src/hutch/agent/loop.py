@@ -17,22 +17,21 @@ import structlog
 
 from hutch.agent.compaction import can_compact, needs_compaction, summarise
 from hutch.agent.conversation import INTERRUPTED, Conversation
-from hutch.agent.model_call import ask, replied
-from hutch.agent.persona import LimitSetter
+from hutch.agent.model_call import FirstToken, ask, replied
 from hutch.agent.repository_testing.test_results import Report
-from hutch.agent.run_budget import Spent, too_long
+from hutch.agent.run_budget import BudgetOfRun, Spent, too_long
 from hutch.agent.run_setup import RunSetup, UserMessage
 from hutch.agent.text_for_model import without_surrogates
 from hutch.agent.tool_call_permission_decision import Approvals
 from hutch.agent.tool_execution import ToolExecution
 from hutch.agent.tools.ask_user_and_finish import ASK_USER, answer_result
+from hutch.agent.tools.delegate import DELEGATE
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.model_written_paths import escape_surrogates, resolve_path
-from hutch.domain.current_actor_and_event_author import AGENT
-from hutch.domain.errors import HutchError, LimitReached, Unavailable
+from hutch.domain.current_actor_and_author import AGENT
+from hutch.domain.errors import BudgetReached, HutchError, LimitReached, Unavailable
 from hutch.domain.events import ContextCompacted, Event, MessageSent, RunEnded
 from hutch.domain.no_model_messages import no_model_reason
-from hutch.domain.run_limits import LimitName
 from hutch.llm.interface import Call, FromModel, Request
 from hutch.llm.reply_builder import Reply
 from hutch.llm.reply_cost import cost_usd
@@ -82,6 +81,7 @@ class Run:
             run_id=self.run_id,
             ask=self._timed(self._ask_user if setup.context.ask else None),
             hides=lambda tool, path: self.approvals.policy.hides(tool, path),
+            budget=BudgetOfRun(self.spent, lambda: self.setup.limits),
         )
         self.approvals = Approvals(
             setup.policy,
@@ -107,7 +107,8 @@ class Run:
             if self._waiting:
                 reason = f"{reason} {UNANSWERED}"
         except HutchError as error:
-            outcome, reason = "failed", self.setup.redactor.redact(escape_surrogates(str(error)))
+            outcome = "limit_reached" if isinstance(error, BudgetReached) else "failed"
+            reason = self.setup.redactor.redact(escape_surrogates(str(error)))
             code = error.code
         except asyncio.CancelledError:
             self.last = None
@@ -168,7 +169,8 @@ class Run:
     async def _work(self) -> tuple[Outcome, str]:
         await self._resume_calls()
         while True:
-            if self.execution.conclusion is not None and not self.setup.inbox:
+            is_finished = self.execution.conclusion is not None and not self.setup.inbox
+            if is_finished and not await self.execution.is_sent_back():
                 return await self._conclude()
             self.execution.conclusion = None  # a user has sent another message
             await self._apply_changes()
@@ -257,8 +259,10 @@ class Run:
             compacted=conversation.compacted,
             **self._generation(),
         )
-        reply = await ask(self.setup.model, request, self.setup.redactor, self.setup.on_delta)
-        event = replied(self.run_id, self.spent.turns + 1, self.setup.model, reply, began, self.setup.prices)
+        first, model, turn = FirstToken(self.setup.on_delta), self.setup.model, self.spent.turns + 1
+        reply = await ask(model, request, self.setup.redactor, first)
+        first_s, prices = first.since(began), self.setup.prices
+        event = replied(self.run_id, turn, model, reply, began, prices, first_token_s=first_s)
         self.spent.add(reply.usage, event.cost_usd)
         await self._write(event)
         return reply
@@ -293,8 +297,7 @@ class Run:
         )
 
     async def _resume_calls(self) -> None:
-        """Restore approvals for the session. After a crash, report calls in progress as interrupted, and make
-        those that had not started."""
+        """Restore approvals. After a crash, report calls in progress as interrupted, and make the others."""
         conversation = self.conversation
         await self._restore_approvals()
         has_reply = (
@@ -330,9 +333,10 @@ class Run:
                 await self._allow_for_session(*found)
 
     def _was_in_progress(self, call: Call) -> bool:
-        """True if a call had started. An unanswered question does not count: asking it again does no harm."""
-        conversation = self.conversation
-        return call.id in conversation.started and (call.tool != ASK_USER or conversation.answer is not None)
+        """True if a call had started. An unanswered question is asked again without harm, and a second
+        delegate waits for the same helpers."""
+        asks = call.tool == ASK_USER and self.conversation.answer is None
+        return call.id in self.conversation.started and not (asks or call.tool == DELEGATE)
 
     async def _ask_user(self, text: str, call_id: str = "", choices: Sequence[str] = ()) -> str:
         """Ask a user; a question that was open when the run was stopped keeps its id."""
@@ -367,12 +371,10 @@ class Run:
         for seq, event in enumerate(events, start=last - len(events) + 1):
             self.conversation.apply(event, seq)
 
-    def _limit_set_by(self, limit: LimitName) -> LimitSetter:
-        return self.setup.persona.sets_limit(limit, getattr(self.setup.limits, limit))
-
     async def _end(self, outcome: Outcome, reason: str, code: str = "") -> RunEnded:
         await wait_until_done(asyncio.ensure_future(self._record_last_snapshot()))
         limit = self.spent.reached(self.setup.limits) if outcome == "limit_reached" else None
+        setter = self.setup.persona.sets_limit(limit, getattr(self.setup.limits, limit)) if limit else ""
         if outcome == "done" and not self.has_model:
             outcome, reason, code = "failed", no_model_reason(), Unavailable.code
         ended = RunEnded(
@@ -381,7 +383,7 @@ class Run:
             reason=reason,
             code=code,
             limit=limit or "",
-            limit_set_by=self._limit_set_by(limit) if limit else "",
+            limit_set_by=setter,
             turns=self.spent.turns,
             input_tokens=self.spent.usage.input,
             cached_tokens=self.spent.usage.cached,

@@ -12,11 +12,29 @@ import orjson
 from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.events import CallMade, ModelReplied
 from hutch.domain.redaction import Redactor
-from hutch.llm.interface import Call, Delta, Model, Request
+from hutch.llm.interface import Again, Call, CallStarted, Delta, Model, Request, Text, Thinking
 from hutch.llm.reply_builder import Reply, ReplyBuilder
 from hutch.llm.reply_cost import NO_OWN_PRICES, Prices, cost_usd
 
 OnDelta = Callable[[Delta], None]
+
+
+class FirstToken:
+    """Passes the parts of a reply on, and notes when the first of its content arrived."""
+
+    def __init__(self, on_delta: OnDelta) -> None:
+        self._on_delta = on_delta
+        self._at_s: float | None = None
+
+    def __call__(self, delta: Delta) -> None:
+        if isinstance(delta, Again):  # the reply begins anew
+            self._at_s = None
+        elif self._at_s is None and isinstance(delta, Text | Thinking | CallStarted):
+            self._at_s = time.monotonic()
+        self._on_delta(delta)
+
+    def since(self, began: float) -> float | None:
+        return None if self._at_s is None else round(self._at_s - began, 6)
 
 
 async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDelta) -> Reply:
@@ -26,7 +44,11 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
         async for delta in deltas:
             builder.add(delta)
             on_delta(delta)
-    reply = builder.reply()
+    return cleaned(builder.reply(), redactor)
+
+
+def cleaned(reply: Reply, redactor: Redactor) -> Reply:
+    """A reply without secrets and lone surrogates, as the log has it."""
 
     def clean(text: str) -> str:
         return redactor.redact(without_surrogates(text))
@@ -45,7 +67,14 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
 
 
 def replied(
-    run_id: str, turn: int, model: Model, reply: Reply, began: float, prices: Prices = NO_OWN_PRICES
+    run_id: str,
+    turn: int,
+    model: Model,
+    reply: Reply,
+    began: float,
+    prices: Prices = NO_OWN_PRICES,
+    *,
+    first_token_s: float | None = None,
 ) -> ModelReplied:
     """The event of a reply."""
     return ModelReplied(
@@ -61,6 +90,7 @@ def replied(
         cost_usd=cost_usd(model.name, reply.usage, prices),
         attempts=reply.attempts,
         duration_s=round(time.monotonic() - began, 6),
+        first_token_s=first_token_s,
         opaque=dict(reply.opaque),
     )
 

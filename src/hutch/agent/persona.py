@@ -21,9 +21,9 @@ from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.domain.generation_option_fields import GenerationFields
 from hutch.domain.generation_options import NO_GENERATION, Generation
-from hutch.domain.one_line_text_check_and_quoting import check_model_name
+from hutch.domain.one_line_text import check_model_name
 from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, LimitName, RunLimits
-from hutch.llm.model_name import near_names
+from hutch.llm.model_and_key_names import near_names
 from hutch.system.lazy_dataclass import dataclass
 
 REPOSITORY_FOLDER = ".hutch/personas"
@@ -49,6 +49,8 @@ class Persona:
     from_repository: str = ""  # the prompt of the repository's file, shown to the model as data
     repository_limits: RunLimits = NO_LIMITS
     generation: Generation = NO_GENERATION
+    extensions: tuple[str, ...] = ()  # that it gets: `files`, or single tools such as `files__read_*`
+    extension_limits: tuple[tuple[str, ...], ...] = ()  # each of them must name what it gets
     ignored: tuple[str, ...] = ()  # a sentence about each part of the repository's file that has no effect
 
     def limits_for(self, requested: RunLimits) -> RunLimits:
@@ -67,6 +69,7 @@ class Persona:
         return replace(
             self,
             tools=tuple(tool for tool in self.tools if tool in other.tools),
+            extension_limits=(*self.extension_limits, other.extensions),
             policy=replace(
                 other.policy.narrowed(self.policy.rules),
                 default=_stricter(self.policy.default, other.policy.default),
@@ -96,6 +99,7 @@ class _Front(GenerationFields):
     description: str = ""
     model: str | None = None
     tools: list[str] | None = None  # None: all
+    extensions: list[str] | None = None  # None: those that the catalogue gives it
     policy: _Rules = _Rules()
     limits: LimitFields = LimitFields()
 
@@ -137,6 +141,7 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
         model=front.model,
         limits=front.limits.for_run(),
         generation=front.to_generation(),
+        extensions=tuple(front.extensions or ()),
     )
 
 
@@ -169,6 +174,7 @@ def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Perso
     return replace(
         persona,
         tools=tuple(tool for tool in persona.tools if tool in allowed),
+        extension_limits=() if front.extensions is None else (tuple(front.extensions),),
         policy=replace(persona.policy.narrowed(rules), default=default),
         repository_limits=front.limits.for_run(),
         from_repository=prompt.strip(),

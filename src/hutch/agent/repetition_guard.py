@@ -39,7 +39,7 @@ class LoopGuard:
         warned, stopped = (SAME_WARNED, SAME_STOPPED) if ok else (FAILING_WARNED, FAILING_STOPPED)
         if times < warned:
             return "", False
-        outcome = "gave the same result" if ok else "failed in the same way"
+        outcome = "given the same result" if ok else "failed in the same way"
         return (
             f"This exact call has now {outcome} {times} times. Repeating it will not help: "
             f"try something else, or finish and say what blocks you."

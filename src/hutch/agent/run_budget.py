@@ -1,13 +1,14 @@
 """The resources that a run has used, compared with its limits."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from hutch.domain.dollar_amount_formatting import dollars
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
+from hutch.domain.helper_agent_events import HelperEnded
 from hutch.domain.run_limits import LimitName, RunLimits
 from hutch.llm.interface import Usage
 from hutch.system.lazy_dataclass import dataclass
@@ -37,6 +38,9 @@ class Spent:
     unpriced: bool = False  # a price was unknown, so cost_usd is incomplete
     before_s: float = 0.0  # in earlier processes
     waited_s: float = 0.0  # for users, which is not working time
+    helper_turns: int = 0  # helpers count towards the limits, not towards what the run itself has used
+    helper_tokens: int = 0
+    helper_cost_usd: float = 0.0
     _began: float = field(default_factory=time.monotonic)
 
     @property
@@ -58,12 +62,42 @@ class Spent:
         self.cost_usd += cost_usd or 0.0
         self.unpriced = self.unpriced or cost_usd is None
 
+    def add_helper(self, ended: HelperEnded) -> None:
+        """Count the work of a helper."""
+        self.helper_turns += ended.turns
+        self.helper_tokens += ended.input_tokens + ended.output_tokens
+        self.helper_cost_usd += ended.cost_usd or 0.0
+        self.unpriced = self.unpriced or ended.cost_usd is None
+
+    @property
+    def total_tokens(self) -> int:
+        return self.usage.input + self.usage.output + self.helper_tokens
+
+    @property
+    def total_cost_usd(self) -> float:
+        return self.cost_usd + self.helper_cost_usd
+
+    def remaining(self, limits: RunLimits) -> RunLimits:
+        """The part of each limit that is left; 0 if nothing is."""
+
+        def left(limit: float | None, used: float) -> float | None:
+            return None if limit is None else max(0.0, limit - used)
+
+        turns = left(limits.turns, self.turns + self.helper_turns)
+        tokens = left(limits.tokens, self.total_tokens)
+        return RunLimits(
+            turns=None if turns is None else int(turns),
+            tokens=None if tokens is None else int(tokens),
+            cost_usd=left(limits.cost_usd, self.total_cost_usd),
+            timeout_s=left(limits.timeout_s, self.duration_s),
+        )
+
     def reached(self, limits: RunLimits) -> LimitName | None:
         """The name of the first limit that is reached."""
         taken: dict[LimitName, float | None] = {
-            "turns": self.turns,
-            "tokens": self.usage.input + self.usage.output,
-            "cost_usd": self.cost,
+            "turns": self.turns + self.helper_turns,
+            "tokens": self.total_tokens,
+            "cost_usd": None if self.unpriced else self.total_cost_usd,
             "timeout_s": self.duration_s,
         }
         for name, amount in taken.items():
@@ -74,16 +108,31 @@ class Spent:
 
     def describe_reached(self, limits: RunLimits) -> str | None:
         """The limit that is reached, as a sentence."""
-        if limits.turns is not None and self.turns >= limits.turns:
-            return f"It took {self.turns} turn{'s' if self.turns != 1 else ''}, which is the limit."
-        tokens = self.usage.input + self.usage.output
+        turns, tokens, cost_usd = self.turns + self.helper_turns, self.total_tokens, self.total_cost_usd
+        helped = ", with its helpers" if self.helper_turns else ""
+        if limits.turns is not None and turns >= limits.turns:
+            return f"It took {turns} turn{'s' if turns != 1 else ''}{helped}, which is the limit."
         if limits.tokens is not None and tokens >= limits.tokens:
-            return f"It took {tokens:,} tokens; the limit is {limits.tokens:,}."
-        if limits.cost_usd is not None and self.cost_usd >= limits.cost_usd:
-            return too_costly(self.cost_usd, limits.cost_usd)
+            return f"It took {tokens:,} tokens{helped}; the limit is {limits.tokens:,}."
+        if limits.cost_usd is not None and cost_usd >= limits.cost_usd:
+            return too_costly(cost_usd, limits.cost_usd)
         if limits.timeout_s is not None and self.duration_s >= limits.timeout_s:
             return too_long(limits.timeout_s)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetOfRun:
+    """The remaining budget of a run, for its helpers."""
+
+    spent: Spent
+    limits: Callable[[], RunLimits]  # a user may change them meanwhile
+
+    def remaining(self) -> RunLimits:
+        return self.spent.remaining(self.limits())
+
+    def charge(self, ended: HelperEnded) -> None:
+        self.spent.add_helper(ended)
 
 
 def spent_before(entries: Sequence[Entry]) -> Spent:
@@ -105,6 +154,8 @@ def spent_before(entries: Sequence[Entry]) -> Spent:
                 spent.before_s += event.duration_s
             case ContextCompacted():
                 spent.add_usage(_usage(event), event.cost_usd)
+            case HelperEnded():
+                spent.add_helper(event)
             case RunEnded():
                 spent.before_s = event.duration_s
     return spent

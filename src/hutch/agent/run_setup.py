@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, field
 
+from hutch.agent.hooks.hook_runner import Hooks
 from hutch.agent.model_call import OnDelta
 from hutch.agent.persona import Persona
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tool_call_permission_decision import Asker, NoteDecision, SaveRules
 from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain.events import RunChanged
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.redaction import Redactor
@@ -51,6 +52,8 @@ class RunSetup:
     leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now will be resumed
     counts_waiting: bool = False  # time spent waiting for a user counts towards the timeout
     generation: Generation = NO_GENERATION  # of the model's replies
+    agent: str = ""  # an external agent that works instead of Hutch's own
+    hooks: Hooks | None = None
     delivers: bool | None = None  # its changes become a commit; None: as it was when the run started
     # Returns the setup of the next turn if a user has changed the session's options, else None.
     refresh: "Callable[[], Awaitable[RunSetup | None]] | None" = None

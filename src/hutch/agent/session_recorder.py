@@ -16,7 +16,7 @@ from typing import Protocol
 
 import structlog
 
-from hutch.agent.left_running_command_ids import CommandsLeftRunning
+from hutch.agent.commands_left_running import CommandsLeftRunning
 from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, RunEnded, SnapshotTaken
@@ -36,7 +36,7 @@ Note = Callable[[Event], None]
 
 
 class TakeOutput(Protocol):
-    """Takes what was printed. Unless `quiet`, text that may be part of a secret is held back a moment."""
+    """Takes printed output. Unless `quiet`, text that may be part of a secret is held back a moment."""
 
     def __call__(self, *, quiet: bool = False) -> Sequence[Event]: ...
 
@@ -97,7 +97,7 @@ class Recorder:
             self.on_report(event)
 
     def write_soon(self) -> None:
-        """Write what is due after a moment, unless an event comes first."""
+        """Write pending reports after a moment, unless an event comes first."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.ensure_future(self._write_soon())
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.bash import Bash, agent_shell
 from hutch.domain.errors import HutchError
-from hutch.jail.shell.shells_and_jails_by_session import Shells
+from hutch.jail.shell.shared_jails_and_shells import Shells
 from hutch.llm.reply_cost import is_priced
-from hutch.system.background_tasks import running
+from hutch.system.task_cancellation import running
 
 REQUEST_SENT_S = 0.1  # by then the request is sent, and loading does not delay it
 

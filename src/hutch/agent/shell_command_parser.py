@@ -17,8 +17,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from hutch.agent import shell_words_and_ambiguities
-from hutch.agent.shell_words_and_ambiguities import RUN_VARIABLE, Words
-from hutch.agent.wrapper_programs import (
+from hutch.agent.programs_running_other_programs import (
     GIT,
     GIT_COMMANDS,
     GIT_RUNS,
@@ -33,6 +32,7 @@ from hutch.agent.wrapper_programs import (
     suffixes,
     texts,
 )
+from hutch.agent.shell_words_and_ambiguities import RUN_VARIABLE, Words
 from hutch.edit.syntax_parser import Grammar, ParseFailed, syntax_tree
 from hutch.system.lazy_dataclass import dataclass
 

@@ -157,6 +157,8 @@ def decide(
         return policy.decide(tool, paths=(str(getattr(args, "id", "")),))
     named = named_paths(args)
     paths = tuple(dict.fromkeys([*(_relative(path, roots) for path in named), *resolved]))
+    if getattr(args, "runs_code", False):  # debug: rules about commands cannot recognise what runs
+        return policy.decide_unknown_program(tool, paths)
     if hasattr(args, "searched"):
         return policy.decide(tool, below=paths)
     return policy.decide(tool, paths=paths)

@@ -26,9 +26,10 @@ from hutch.workspace.rule_based_search_filter import HiddenFiles
 # The tools of a group do the same: a rule that asks about one of them, or denies it, holds for all of them.
 FILE_TOOLS = frozenset({"write_file", "edit_file", "apply_patch"})
 COMMAND_TOOLS = frozenset({"bash", "exec"})
-GROUPS = (FILE_TOOLS, COMMAND_TOOLS, frozenset({"glob", "list_directory"}))
+SEARCH_TOOLS = frozenset({"grep", "search_code", "outline"})
+GROUPS = (FILE_TOOLS, COMMAND_TOOLS, frozenset({"glob", "list_directory"}), SEARCH_TOOLS)
 # These show content of files too: a rule that asks about read_file, or denies it, holds for them.
-READING_TOOLS = frozenset({"grep", "edit_file", "apply_patch"})
+READING_TOOLS = frozenset({*SEARCH_TOOLS, "edit_file", "apply_patch"})
 Action = Literal["allow", "ask", "deny"]  # from the loosest to the strictest
 NOBODY = ("nobody",)  # approvers, where policies share none
 SHELL_BUILTINS = frozenset(
@@ -40,6 +41,7 @@ SHELL_BUILTINS = frozenset(
     )
 )
 SHELLS_OF_PEOPLE = (*sorted(COMMAND_TOOLS), "terminal")  # a rule about one of these is about what is typed
+UNKNOWN_PROGRAM = '"$program"'
 TYPING_TOOL = "terminal_type"  # its pattern is the id of a terminal
 
 
@@ -166,6 +168,11 @@ class Policy:
         # Typing needs an approval, but policies of owners that say nothing about it do not ask once more.
         own = replace(self, default=_stricter(self.default, "ask")) if tool == TYPING_TOOL else self
         return _strictest([*stricter, own._decide(tool, parsed, paths, below)])
+
+    def decide_unknown_program(self, tool: str, paths: Sequence[str]) -> Decision:
+        """Decide a call that runs a program which rules about commands cannot recognise: any of them may be
+        about it."""
+        return _strictest([self.decide(tool, paths=paths), self.decide("bash", command=UNKNOWN_PROGRAM)])
 
     def _decide(
         self, tool: str, parsed: Parsed | None, paths: Sequence[str], below: Sequence[str]

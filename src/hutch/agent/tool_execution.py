@@ -3,16 +3,18 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
+from hutch.agent.agent_notes_in_subdirectories import find_nested_notes
+from hutch.agent.hooks.hook_runner import mark_hook_text
 from hutch.agent.repetition_guard import LoopGuard
-from hutch.agent.repository_testing.outdated_test_results import ChangedFiles
+from hutch.agent.repository_testing.files_changed_by_tests import ChangedFiles
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.tool_call_permission_decision import Approvals
+from hutch.agent.tool_call_permission_decision import Approvals, named_paths
 from hutch.agent.tools.interface import Arguments, Context, ImageResult, ToolResult
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
-from hutch.domain.current_actor_and_event_author import AGENT, Actor, acting
-from hutch.domain.events import Event, ImageLoaded, ToolCalled, ToolReturned
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
+from hutch.domain.current_actor_and_author import AGENT, Actor, acting
+from hutch.domain.events import Event, ImageLoaded, MessageSent, StepReached, ToolCalled, ToolReturned
 from hutch.llm.interface import Call
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.lazy_dataclass import dataclass
@@ -95,14 +97,55 @@ class ToolExecution:
         if isinstance(parsed, Arguments):
             if call.tool == "run_tests":
                 self.tested = await self.context.workspace.snapshot("before run_tests")
-            refusal = await self.approvals.check(call, parsed, self.write)
             with acting(Actor(AGENT, "tool", call.id, call.id)):
-                result = refusal or await self.toolbox.use(call.tool, parsed, self.context)
+                refusal = await self._blocked_by_hook(call, parsed)
+            refusal = refusal or await self.approvals.check(call, parsed, self.write)
+            with acting(Actor(AGENT, "tool", call.id, call.id)):
+                result = refusal or await self._use_with_notes(call.tool, parsed)
+                if refusal is None:
+                    result = await self._with_hooks(call, parsed, result)
         else:
             result = parsed
         if call.tool == "finish" and result.ok:
             self.conclusion = result
         return result, time.monotonic() - began
+
+    async def _blocked_by_hook(self, call: Call, args: Arguments) -> ToolResult | None:
+        """The refusal of a hook, if one blocks the call."""
+        if self.setup.hooks is None:
+            return None
+        given = args.model_dump(mode="json", exclude_defaults=True)
+        outcome = await self.setup.hooks.before_tool(call.tool, given, self.context, self.warn)
+        return ToolResult(outcome.blocked, ok=False, data={"error": "denied"}) if outcome.blocked else None
+
+    async def _with_hooks(self, call: Call, args: Arguments, result: ToolResult) -> ToolResult:
+        """The result, with what hooks say about it."""
+        if self.setup.hooks is None:
+            return result
+        given = args.model_dump(mode="json", exclude_defaults=True)
+        outcome = await self.setup.hooks.after_tool(call.tool, given, result.text, self.context, self.warn)
+        said = outcome.blocked or outcome.text
+        return replace(result, text=f"{result.text}\n\n{mark_hook_text(said)}") if said else result
+
+    async def is_sent_back(self) -> bool:
+        """True if a hook has sent an agent that was done back to work."""
+        if self.setup.hooks is None:
+            return False
+        outcome = await self.setup.hooks.on_stop(self.context, self.warn)
+        if outcome.blocked:
+            await self.write(MessageSent(author="hutch", text=mark_hook_text(outcome.blocked)))
+        return bool(outcome.blocked)
+
+    async def warn(self, problem: str) -> None:
+        """Show a problem to the followers of the session."""
+        message = self.setup.redactor.redact(f"warning: {problem}")
+        await self.write(StepReached(step="inspecting", message=message, run_id=self.run_id))
+
+    async def _use_with_notes(self, tool: str, args: Arguments) -> ToolResult:
+        """Make a call; its result has the notes for the directories that it is the first to touch."""
+        result = await self.toolbox.use(tool, args, self.context)
+        notes = await find_nested_notes(named_paths(args), self.context)
+        return replace(result, text=f"{result.text}\n\n{notes}") if notes else result
 
     def _facts(self, call: Call, result: ToolResult) -> list[Event]:
         """The events of a call besides its result and the changed files. Tests are in the log already."""

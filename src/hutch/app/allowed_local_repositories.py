@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.settings import LoadedSettings, Paths
+from hutch.workspace.admission.client_directory_check import check_client_directory
 from hutch.workspace.admission.directory_checks import OwnDirectories
-from hutch.workspace.admission.in_place_directory_check import check_client_directory
 from hutch.workspace.admission.local_repository_access import Repositories, repository_root
 
 

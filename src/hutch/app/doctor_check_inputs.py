@@ -6,7 +6,7 @@ from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_local_repositories import own_directories
 from hutch.app.forges import tokens_of
 from hutch.app.jails import jail_policy
-from hutch.flows.doctor_checks.model import check_model
+from hutch.flows.doctor_checks.model_availability import check_model
 from hutch.flows.doctor_checks.repository_delivery_and_tests import Installation
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, user_environment

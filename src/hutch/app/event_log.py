@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from hutch.settings.installation_paths import Paths
 from hutch.store.event_log import SqlLog, open_log
-from hutch.store.log_size_limit_and_omissions import DEFAULT_LOG_BYTES
+from hutch.store.log_size_limit import DEFAULT_LOG_BYTES
 
 
 @asynccontextmanager

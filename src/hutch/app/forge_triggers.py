@@ -11,7 +11,9 @@ SECRET = "github_webhook_secret"
 
 def triggers_of(loaded: LoadedSettings, services: Services) -> Triggers:
     options = TriggerOptions(
-        run_as=loaded.settings.github.run_as or "", public_url=loaded.settings.server.public_url or ""
+        run_as=loaded.settings.github.run_as or "",
+        public_url=loaded.settings.server.public_url or "",
+        max_busy=loaded.settings.tasks.agents_per_repository,
     )
     return Triggers(services, forges_of(loaded).github, options)
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from hutch.app.allowed_local_repositories import own_directories
 from hutch.environment.host_toolchains_in_jails import find_toolchains, toolchain_variables
+from hutch.flows.interview_questions.bank_directories import bank_directories
 from hutch.jail.egress.egress_report_and_limits import Report
 from hutch.jail.egress_proxy_startup import Outside
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import Policy, build_policy
 from hutch.settings import Settings, find_paths
 from hutch.workspace.admission.jail_on_checked_directory import open_checked_jail
@@ -41,6 +42,7 @@ def jail_policy(
     own_variables = {**settings.jail.variables, **dict(variables)}
     found = {**toolchain_variables(toolchains), **of_repository, **own_variables}
     shown = tuple(dict.fromkeys(path for each in toolchains for path in each.shown))
+    policy = replace(policy, hidden=bank_directories(settings.questions.banks))
     return replace(policy, environment=tuple(found.items()), readonly=shown)
 
 

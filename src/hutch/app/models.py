@@ -1,11 +1,13 @@
 """The models of an installation, from its settings and secrets."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from hutch.app.vault_secrets_and_redactor import secrets
 from hutch.flows.model_selection import Models
+from hutch.llm.embedding_model import Embedder
+from hutch.llm.model_and_key_names import KEY_NAMES, openai_headers, parse_model_name, provider_keys
 from hutch.llm.model_factory import Access
-from hutch.llm.model_name import KEY_NAMES, openai_headers, provider_keys
 from hutch.llm.rejected_key_source import find_key_sources
 from hutch.llm.retry import RetryPolicy
 from hutch.settings import LoadedSettings, user_environment
@@ -47,6 +49,14 @@ def access(
             attempts=models.attempts, max_wait_s=models.max_retry_wait_s, idle_timeout_s=models.idle_timeout_s
         ),
     )
+
+
+def embedder(loaded: LoadedSettings) -> Embedder | None:
+    """The model for search by meaning, if the settings name one."""
+    search = loaded.settings.search
+    if search.embeddings is None:
+        return None
+    return Embedder(parse_model_name(search.embeddings), partial(access, loaded), search.dimensions)
 
 
 def user_keys(loaded: LoadedSettings) -> UserModelKeys:

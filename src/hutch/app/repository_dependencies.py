@@ -2,10 +2,10 @@
 
 from hutch.app.allowed_local_repositories import own_directories
 from hutch.app.jails import jail_policy
-from hutch.app.test_suite_options import services_of
+from hutch.app.repository_test_options import services_of
 from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.environment.host_toolchains_in_jails import find_toolchains, toolchain_directories
-from hutch.environment.plan_from_settings_or_detection import EnvironmentSettings
+from hutch.environment.plan_selection import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments
 from hutch.settings import LoadedSettings
 from hutch.settings.host_package_index_variables import index_variables

@@ -3,7 +3,8 @@
 from functools import partial
 
 from hutch.app import jails
-from hutch.app.test_suite_options import suite_options
+from hutch.app.models import embedder
+from hutch.app.repository_test_options import suite_options
 from hutch.app.workspaces import open_workspace, settings_for
 from hutch.sessions.sandbox_opening import SandboxOpener, SandboxOptions
 from hutch.settings import LoadedSettings
@@ -24,4 +25,5 @@ def _options(loaded: LoadedSettings, record: Record) -> SandboxOptions:
         networks=settings.jail.private_networks,
         allowed_commands=settings.jail.allowed_commands,
         suite_options=partial(suite_options, settings),
+        embedder=embedder(loaded),
     )

@@ -9,21 +9,24 @@ from pathlib import Path
 from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_local_repositories import with_fixed_roots
 from hutch.app.change_and_delivery_contexts import change_context
-from hutch.app.code_execution import code_executor
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
+from hutch.app.outgoing_webhooks import webhook_sender
 from hutch.app.retention_settings import retention_of
+from hutch.app.scheduled_reports import scheduled_reports
 from hutch.app.session_host import local_host, services_of
+from hutch.app.throwaway_jail_code_executor import code_executor
 from hutch.flows.interviews.interview_services import open_interviews
-from hutch.flows.interviews.interview_watch import InterviewWatch
+from hutch.flows.interviews.running_interview_watcher import InterviewWatch
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.session_removal_keeping_log import finish_removals
+from hutch.flows.task_work.background_task_work import open_task_work, run_task_work
 from hutch.flows.user_erasure import finish_erasures
 from hutch.gateway.gateway_context import Server
 from hutch.settings import LoadedSettings
 from hutch.store.database_page_check import check_integrity
 from hutch.store.event_log import open_log
-from hutch.system.background_tasks import running
+from hutch.system.task_cancellation import running
 
 
 @asynccontextmanager
@@ -52,22 +55,24 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         triggers = triggers_of(loaded, services)
         banks, limits = loaded.settings.questions.banks, loaded.settings.execution
         interviews = open_interviews(services, banks, code_executor(loaded), limits)
+        webhooks = webhook_sender(loaded, log)
+        changes = change_context(loaded, log, log)
+        task_work = open_task_work(services, changes, **dict(loaded.settings.tasks))
         retention, usage = retention_of(loaded, log), log.usage_projector()
         async with running(
             triggers.run(),
             retention.run(),
             usage.run(),
+            log.analytics_projector().run(),
+            scheduled_reports(loaded, log, redactor).run(),
+            webhooks.run(),
             InterviewWatch(interviews).run(),
+            run_task_work(task_work),
             finish_removals(services),
             finish_erasures(services),
         ):
             yield Server(
-                loaded=loaded,
-                services=services,
-                triggers=triggers,
-                interviews=interviews,
-                database_files=log.database_files,
-                changes=change_context(loaded, log, log),
+                *(loaded, services, triggers, interviews, webhooks, task_work, log.database_files, changes),
                 list_models=models.models_of(loaded).list_usable,
                 read_secrets=partial(vault_secrets_and_redactor.secrets_of, loaded),
                 webhook_secret=partial(webhook_secret, loaded),

@@ -2,10 +2,12 @@
 
 from hutch.app.jails import jail_policy
 from hutch.app.owner_policies import policies_of
+from hutch.app.throwaway_jail_code_executor import code_executor
 from hutch.app.workspaces import settings_for, workspaces_of
-from hutch.flows.session_network_and_limits import SessionLimits
+from hutch.flows.effective_session_limits import SessionLimits
+from hutch.flows.interviews.workspace_toolchains import WorkspaceToolchains
 from hutch.settings import LoadedSettings
-from hutch.store.jail_secrets import JailSecrets
+from hutch.store.jail_secret_lookup import JailSecrets
 from hutch.store.table_access import Rows
 
 
@@ -18,6 +20,7 @@ def session_limits(loaded: LoadedSettings, rows: Rows) -> SessionLimits:
         members=dict(loaded.settings.members),
         is_set=lambda name: loaded.origins[f"jail.{name}"] != "default",
         of_repository=lambda record: settings_for(loaded, record).values_of_repository("jail"),
+        toolchains=WorkspaceToolchains(rows, code_executor(loaded)),
         secrets=JailSecrets(loaded.paths.vault, loaded.paths.vault_keys),
         build_policy=lambda record, **options: jail_policy(settings_for(loaded, record).settings, **options),
     )

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 
 from hutch.domain.known_secret_names import TOKEN_VARIABLES
 from hutch.domain.redaction import Redactor
-from hutch.llm.model_name import all_key_variables
+from hutch.llm.model_and_key_names import all_key_variables
 from hutch.settings import LoadedSettings, user_environment
-from hutch.settings.secret_sources import named_sources
+from hutch.settings.secret_source_settings import named_sources
+from hutch.store.secret_lookup import InstallationSecrets
 from hutch.store.secret_sources import SecretSources
-from hutch.store.secrets_from_sources_or_vault import InstallationSecrets
 from hutch.store.vault_redactor import VaultRedactor
 
 

@@ -17,7 +17,7 @@ import httpx2
 
 import hutch
 from hutch.cli.server_address_and_token import API, Address, find_address
-from hutch.cli.trusted_certificates import trusted
+from hutch.cli.server_certificates import trusted
 from hutch.domain.errors import (
     BadRequest,
     Conflict,
@@ -82,7 +82,8 @@ class Client:
         return answer.json() if answer.content else None
 
     async def put(self, path: str, body: Any) -> Any:
-        return (await self.request("PUT", path, json=body)).json()
+        answer = await self.request("PUT", path, json=body)
+        return answer.json() if answer.content else None
 
     async def delete(self, path: str) -> Any:
         answer = await self.request("DELETE", path)

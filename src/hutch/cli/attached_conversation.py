@@ -17,7 +17,7 @@ from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
 from hutch.cli.session_event_stream import Update
 from hutch.domain.errors import HutchError, RecordDamaged
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 EARLIER_LINES = 200  # shown of the history before the user attached
 MAX_ECHO_CHARS = 40

@@ -19,7 +19,7 @@ from hutch.domain.session_jail_resource_limits import RANGES
 from hutch.environment.layers.layer_store import LayerStore
 from hutch.settings import find_paths, named_server
 from hutch.store.doctor_and_completion_queries import newest_logs, newest_sessions, user_names
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 Candidates = list[tuple[str, str]]  # words, each with its help
@@ -110,7 +110,7 @@ def _sessions_of_server() -> Candidates:
     """The newest sessions of the server that commands use, local or remote."""
     paths = find_paths()
     if named_server()[0] or paths.login_file.exists():
-        from hutch.cli.remote_session_completion_candidates import remote_sessions
+        from hutch.cli.remote_session_completion import remote_sessions
 
         rows = remote_sessions(MAX_SESSIONS)
     else:
@@ -177,6 +177,14 @@ def _layers() -> Candidates:
     return [(layer.key[:12], one_line(layer.repository, 60)) for layer in layers]
 
 
+def _extensions() -> Candidates:
+    try:  # without the code of extensions, which takes longer to load than a person waits for Tab
+        listed = json.loads(find_paths().catalogue.read_bytes())["mcpServers"]
+        return [(str(name), "") for name in listed]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
 def _files() -> Candidates:
     return FILES
 
@@ -185,6 +193,7 @@ VALUES: dict[str, Callable[[], Candidates]] = {
     "SESSION": _sessions,
     "NAME": _secrets,
     "SECRET": _known_secrets,
+    "EXTENSION": _extensions,
     "COMMAND": _commands,
     "KIND": _kinds,
     "AUTHOR": _authors,

@@ -11,8 +11,8 @@ from hutch import settings
 from hutch.app.repository_dependencies import environment_settings, environments_of
 from hutch.cli.current_repository import find_current_repository
 from hutch.environment.plan_description import Row, describe_plan
-from hutch.environment.plan_from_settings_or_detection import make_plan
-from hutch.system.terminal_text import printable
+from hutch.environment.plan_selection import make_plan
+from hutch.system.terminal_safe_text import printable
 
 SHOWN = ("environment", "run", "host", "note")
 

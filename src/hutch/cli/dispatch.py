@@ -6,6 +6,7 @@ command.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from typing import Annotated, Any
@@ -34,8 +35,9 @@ LIBRARY_WORDS = (  # compiled when there is an error: most commands have none
 )
 
 
+@cache
 def load(command: Command) -> Loaded:
-    """Import the command's module and build its typer command."""
+    """Import the command's module and build its typer command, once in a process."""
     target = _target(command)
     # No rich markup: the help of a command looks like that of `hutch` itself, and loads as fast.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -17,7 +17,7 @@ from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.run_and_log_lookup import find_run_id
 from hutch.settings import LoadedSettings
 from hutch.store.run_queue import Runs
-from hutch.system.terminal_text import one_line, visible
+from hutch.system.terminal_safe_text import one_line, visible
 
 POLL_INTERVAL_S = 0.2
 

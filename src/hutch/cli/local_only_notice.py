@@ -10,21 +10,26 @@ from collections.abc import Sequence
 from hutch.cli.server_address_and_token import Address, find_address
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.settings import find_paths
-from hutch.system.running_server_announcement_and_discovery import find_server
+from hutch.system.server_announcement_and_discovery import find_server
 
 # Each command is in one of these; `shell` is local unless it names a session, and says so itself.
 LOCAL = frozenset(
     {"run", "resume", "approvals", "changes", "review", "eval", "test", "workspace", "mcp", "log", "export"}
     | {"receipt", "erase", "prune", "up", "down", "logs", "doctor", "config", "users", "policy", "tokens"}
-    | {"environment", "tasks", "questions"}
+    | {"environment", "questions", "acp", "rerun", "extensions", "hooks", "backup", "restore"}
 )
 FOLLOWING = frozenset(
     {"shell", "usage", "sessions", "attach", "files", "edit", "diff", "undo", "redo", "status"}
-    | {"interviews"}
+    | {"analytics", "debug", "interviews", "tail", "tasks", "webhooks"}
 )
 WITHOUT_DATA = frozenset({"verify", "login", "logout", "completion", "version", "help"})
 FOLLOWING_BY_OPTION = {"run": ("--server",), "test": ("-s", "--session")}
-LOCAL_BELOW = frozenset({("sessions", "prune")})
+LOCAL_BELOW = frozenset(
+    {
+        ("sessions", "prune"),
+        *(("tasks", name) for name in ("import", "export")),
+    }
+)
 FOLLOWING_BELOW = frozenset({("changes", "propose"), ("changes", "deliver")})  # look on the server, too
 LOCAL_BY_OPTION = frozenset({("users", "list"), ("tokens", "list")})  # use the server, or --local
 HELP = ("-h", "--help")

@@ -1,5 +1,6 @@
 """Sessions that run in this process."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict, fields, replace
@@ -8,6 +9,7 @@ from typing import Any
 import orjson
 
 from hutch.app.local_sessions import Local, open_local
+from hutch.app.models import models_of
 from hutch.cli.current_repository import MAX_NEWEST, newest_of_repository
 from hutch.cli.local_session_lookup import find_session
 from hutch.cli.new_session_request_body import model_name, repository_address
@@ -19,17 +21,20 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
 from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.domain.run_limits import RunLimits
-from hutch.domain.session import NewSession, QueuedRun, Session
+from hutch.domain.session import NewSession, QueuedRun, Rerun, Session
 from hutch.flows import (
     recorded_change_content,
-    redelivery,
+    run_redelivery,
     session_option_changes,
     sessions,
     user_requested_run_resumption,
 )
+from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.personas import list_personas
 from hutch.flows.run_and_log_lookup import find_run_id
+from hutch.flows.session_rerun import compare_runs, rerun
+from hutch.sessions.file_and_command_requests import Diff
 from hutch.sessions.interface import Delta
-from hutch.sessions.requests import Diff
 from hutch.settings import LoadedSettings
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
@@ -46,8 +51,10 @@ class LocalSessions:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator["LocalSessions"]:
-        async with open_local(loaded, jobs=jobs) as local:
+    async def opened(
+        cls, loaded: LoadedSettings, *, jobs: int = 1, in_place: InPlaceDirectories | None = None
+    ) -> AsyncIterator["LocalSessions"]:
+        async with open_local(loaded, jobs=jobs, in_place=in_place) as local:
             yield cls(local)
 
     async def create(self, new: NewSession) -> dict[str, Any]:
@@ -62,6 +69,14 @@ class LocalSessions:
             "head": {"seq": found.head.seq},
             "queue_position": found.queue_position,
         }
+
+    async def rerun(self, session_id: str, asked: Rerun) -> dict[str, Any]:
+        asked = replace(asked, model=model_name(asked.model, True))
+        return self._to_json(await rerun(self.local.services, self.local.caller, session_id, asked))
+
+    async def compare(self, session_id: str, other: str) -> dict[str, Any]:
+        found = await compare_runs(self.local.services, self.local.caller, session_id, other)
+        return {name: asdict(run) for name, run in found.items()}
 
     async def find_session(self, name: str) -> dict[str, Any]:
         return await self.get(await find_session(self.local.log, name))
@@ -79,6 +94,7 @@ class LocalSessions:
         rows = self.local.services.rows
         runs = await Runs(rows).page(limit=MAX_NEWEST)
         sessions = await Sessions(rows).get_many([run.session_id for run in runs])
+        runs = [run for run in runs if run.session_id not in sessions or not sessions[run.session_id].parent]
         last = newest_of_repository(
             runs, lambda run: sessions[run.session_id].repository if run.session_id in sessions else ""
         )
@@ -143,12 +159,34 @@ class LocalSessions:
         found = await recorded_change_content.read_diff(services, caller, session_id, seq)
         return {"patch": found.patch.decode(errors="replace"), "cut": found.cut}
 
+    async def page(self, *, before: str, limit: int) -> list[dict[str, Any]]:
+        services, caller = self.local.services, self.local.caller
+        found = await sessions.page(services, caller, before=before, limit=limit, interviews=False)
+        return [
+            {
+                **self._to_json(each.session),
+                "last_prompt": each.last_run.prompt if each.last_run else "",
+            }
+            for each in found
+        ]
+
+    async def personas(self) -> dict[str, Any]:
+        found = await asyncio.to_thread(list_personas, self.local.loaded.paths.personas)
+        items = [{"name": each.name, "description": each.description} for each in found]
+        return {"items": items, "default": self.local.loaded.settings.persona}
+
+    async def models(self) -> dict[str, Any]:
+        choice, providers = await models_of(self.local.loaded).list_usable(self.local.caller.user.id)
+        return {"default": choice.name, "reason": choice.reason, "providers": [asdict(p) for p in providers]}
+
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
         user = self.local.caller.user
         return str(user.id), {user.id: user.name}
 
     async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
-        return _run(await redelivery.deliver(self.local.services, self.local.caller, run_id, failing=failing))
+        return _run(
+            await run_redelivery.deliver(self.local.services, self.local.caller, run_id, failing=failing)
+        )
 
     async def get_run(self, run_id: str) -> dict[str, Any]:
         return _run(await sessions.run(self.local.services, self.local.caller, run_id))

@@ -14,6 +14,7 @@ from hutch.cli.current_repository import MAX_NEWEST, newest_of_repository
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.event_log import SqlLog
+from hutch.store.interviews import Interviews
 from hutch.store.sessions import Sessions
 from hutch.store.short_id_lookup import find_session_id
 from hutch.store.users import Users
@@ -38,15 +39,26 @@ async def open_sessions(loaded: settings.LoadedSettings) -> AsyncIterator[SqlLog
 
 
 async def stored_sessions(
-    loaded: settings.LoadedSettings, *, states: Sequence[str], text: str, limit: int
+    loaded: settings.LoadedSettings, *, states: Sequence[str], text: str, limit: int, interviews: bool
 ) -> list[dict[str, Any]]:
     """The sessions of this installation as a server would list them, newest first."""
     async with event_log(loaded.paths) as log:
         chosen: Any = states  # the caller has checked them
-        found = await Sessions(log).page(user_id=None, states=chosen, text=text, limit=limit)
+        found = await Sessions(log).page(
+            user_id=None, states=chosen, text=text, limit=limit, interviews=interviews
+        )
+        rooms = await Interviews(log).of_sessions([each.id for each in found])
         names = await Users(log).names({each.owner for each in found})
     unknown = {"queue_position": None, "head": None, "delivered": None}
-    return [{**asdict(each), "owner_name": names.get(each.owner, ""), **unknown} for each in found]
+    return [
+        {
+            **asdict(each),
+            "owner_name": names.get(each.owner, ""),
+            "interview": rooms.get(each.id, ""),
+            **unknown,
+        }
+        for each in found
+    ]
 
 
 def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
@@ -58,6 +70,7 @@ def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
 async def _last_session(log: SqlLog) -> SessionId:
     ids = [head.session_id for head in await log.heads(limit=MAX_NEWEST)]
     rows = await Sessions(log).get_many(ids)  # logs of older versions and of the MCP server have none
+    ids = [id for id in ids if id not in rows or not rows[id].parent]
     last = newest_of_repository(ids, lambda id: rows[id].repository if id in rows else "")
     if last is None:
         raise NotFound(NONE_YET)

@@ -19,7 +19,7 @@ from hutch.cli import exit_codes
 from hutch.cli.command_plugins import find_plugin, find_plugins, help_rows
 from hutch.cli.command_table import BY_NAME, Command
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.system.terminal_text import printable, visible
+from hutch.system.terminal_safe_text import printable, visible
 
 GC_THRESHOLD = 100_000  # new objects between two collections: loading modules produces no garbage
 
@@ -96,6 +96,10 @@ def _run_words(words: list[str], commands: Mapping[str, Command]) -> int:
         case ["__complete", *typed]:
             for word, help_ in _candidates(typed, commands):
                 sys.stdout.write(f"{word}\t{help_}\n")
+        case ["tasks", "prompt"] if "tasks" in commands:
+            from hutch.cli.server_tasks.shell_prompt_status_line import prompt_line
+
+            sys.stdout.write(line + "\n" if (line := prompt_line()) else "")
         case [name, *args] if name in commands:
             from hutch.cli.dispatch import invoke
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
-from hutch.domain.session import NewSession
+from hutch.domain.session import NewSession, Tries
 from hutch.domain.user_given_starter_files import StarterFiles
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 SAME = (
     *("prompt", "revision", "purpose", "role", "company", "expectations", "persona", "deliver"),
@@ -35,7 +35,15 @@ def request_body(new: NewSession, *, is_local: bool) -> dict[str, Any]:
         "generation": new.generation.as_dict(),
         "delivery": {"author": new.delivery.author, "unattended": new.delivery.unattended},
         **({"files": _files(new.files)} if new.files else {}),
+        **({"tries": _tries(new.delivery.tries, is_local)} if new.delivery.tries.count else {}),
     }
+
+
+def _tries(tries: Tries, is_local: bool) -> dict[str, Any]:
+    models = [model_name(each, is_local) for each in tries.models]
+    lists = {name: list(getattr(tries, name)) for name in ("personas", "temperatures", "checks")}
+    rest = {name: getattr(tries, name) for name in ("count", "reviewer", "stops_early")}
+    return {**rest, **lists, "models": models}
 
 
 def _files(files: StarterFiles) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from hutch.domain.user_given_starter_files import (
     StarterFiles,
     check_starter_files,
 )
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 FileOption = Annotated[
     list[str] | None,

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Literal
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import FAMILIES, Client
+from hutch.cli.early_session_request import EarlyRequest
+from hutch.cli.interactive_terminal_check import can_prompt
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.render.run_summary import SUMMED_UP, RunSummary
 from hutch.cli.render.transcript import Line, Transcript
@@ -19,9 +21,7 @@ from hutch.cli.run_wait_and_output import AwaitedRun
 from hutch.cli.screens.attach_prompt import AttachPrompt
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions, SessionClient, open_sessions
-from hutch.cli.session_request_before_imports import EarlyRequest
-from hutch.cli.signals import ended_by, stop_when_unread
-from hutch.cli.terminal_check import can_prompt
+from hutch.cli.signals_and_closed_output import ended_by, stop_when_unread
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
 from hutch.domain.generation_options import Generation
 from hutch.domain.no_model_messages import (
@@ -34,7 +34,7 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
-from hutch.system.terminal_text import one_line, visible
+from hutch.system.terminal_safe_text import one_line, visible
 
 STOP_TIMEOUT_S = 20.0
 WARNING_TIMEOUT_S = 10.0  # git may take long in a large repository
@@ -271,7 +271,7 @@ class RunFollower:
             load_structlog()
             from hutch.app.forges import forges_of
             from hutch.app.workspaces import workspaces_of
-            from hutch.flows.uncommitted_warning import describe_uncommitted
+            from hutch.flows.uncommitted_files_warning import describe_uncommitted
 
         loaded = settings.load()
         return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), session["repository"])

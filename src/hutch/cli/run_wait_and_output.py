@@ -13,7 +13,7 @@ from hutch.cli.render.run_output import PlainView
 from hutch.cli.render.transcript import Transcript
 from hutch.cli.server_requests import names_of_users, short
 from hutch.cli.session_event_stream import Update, follow
-from hutch.cli.signals import stop_when_unread
+from hutch.cli.signals_and_closed_output import stop_when_unread
 from hutch.domain.errors import Unavailable
 from hutch.domain.no_model_messages import BY_OPTION, is_offline_script, no_model_on_server_message
 from hutch.system.lazy_dataclass import dataclass

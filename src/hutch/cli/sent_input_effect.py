@@ -9,7 +9,7 @@ from typing import Any
 
 from hutch.cli.api_client import Client
 from hutch.cli.server_requests import short
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 MAX_SHOWN = 5  # messages
 MAX_PROMPT_CHARS = 60

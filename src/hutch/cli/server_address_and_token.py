@@ -12,7 +12,7 @@ from hutch.domain.errors import BadRequest, Unavailable
 from hutch.settings import Paths, find_paths, named_server
 from hutch.system.atomic_file import write_private
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.running_server_announcement_and_discovery import find_server, local_token
+from hutch.system.server_announcement_and_discovery import find_server, local_token
 
 if TYPE_CHECKING:  # most commands need only the server's address; loading the settings loads pydantic
     from hutch.settings import LoadedSettings

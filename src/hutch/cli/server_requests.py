@@ -87,6 +87,15 @@ def every_session(client: Client, **which: Any) -> AsyncIterator[dict[str, Any]]
     return every(client, "/sessions", **which)
 
 
+async def helpers_of(client: Client, session_id: str) -> list[dict[str, Any]]:
+    """The helpers of a session, with theirs; the oldest of each first."""
+    found: list[dict[str, Any]] = []
+    children = [each async for each in every_session(client, parent=session_id)]
+    for each in children:
+        found += [each, *await helpers_of(client, each["id"])]
+    return found
+
+
 async def every(client: Client, path: str, **which: Any) -> AsyncIterator[dict[str, Any]]:
     """All items of a list, page by page."""
     cursor = ""

@@ -5,6 +5,7 @@ Both return the same JSON as the API, so code that shows a session does not depe
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -13,18 +14,18 @@ from hutch import settings
 from hutch.app import configure_logs
 from hutch.cli.api_client import Client
 from hutch.cli.current_repository import find_current_repository
+from hutch.cli.early_session_request import EarlyRequest
+from hutch.cli.early_session_response import read_answer
 from hutch.cli.new_session_request_body import model_name, request_body
 from hutch.cli.server_address_and_token import local_address, uses_no_server
 from hutch.cli.server_requests import PAGE, find_session, names_of_users
 from hutch.cli.session_event_stream import IGNORE_CONNECTION, Update, follow
-from hutch.cli.session_request_before_imports import EarlyRequest
-from hutch.cli.session_response_without_http_client import read_answer
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.run_limits import RunLimits
-from hutch.domain.session import NewSession
+from hutch.domain.session import NewSession, Rerun
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.running_server_announcement_and_discovery import find_server
+from hutch.system.server_announcement_and_discovery import find_server
 
 MAX_TRIED = 20  # sessions that are asked for their last run
 Version = Literal["before", "after"]
@@ -36,6 +37,14 @@ class SessionClient(Protocol):
     async def create(self, new: NewSession) -> dict[str, Any]: ...
 
     async def get(self, session_id: str) -> dict[str, Any]: ...
+
+    async def rerun(self, session_id: str, asked: Rerun) -> dict[str, Any]:
+        """Run a recorded session again from an event, in a fork."""
+        ...
+
+    async def compare(self, session_id: str, other: str) -> dict[str, Any]:
+        """The run of a session and its rerun, side by side."""
+        ...
 
     async def find_session(self, name: str) -> dict[str, Any]:
         """Find a session by its id, a unique prefix or suffix of it, or `last`."""
@@ -81,6 +90,18 @@ class SessionClient(Protocol):
         """The diff of a `file.changed` or `files.changed` event."""
         ...
 
+    async def page(self, *, before: str, limit: int) -> list[dict[str, Any]]:
+        """Sessions, newest first; those of interviews are left out."""
+        ...
+
+    async def personas(self) -> dict[str, Any]:
+        """The personas, as `items`, and the name of the `default` one if it is known."""
+        ...
+
+    async def models(self) -> dict[str, Any]:
+        """The usable providers of models, and the default model, as the API returns them."""
+        ...
+
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
         """The caller's id, and the names of users by id."""
         ...
@@ -119,6 +140,15 @@ class ServedSessions:
     async def get(self, session_id: str) -> dict[str, Any]:
         answer = await self.client.request("GET", f"/sessions/{session_id}", again=False)
         return dict(answer.json())
+
+    async def rerun(self, session_id: str, asked: Rerun) -> dict[str, Any]:
+        model = model_name(asked.model, self.client.address.is_local)
+        return dict(
+            await self.client.post(f"/sessions/{session_id}/rerun", {**asdict(asked), "model": model})
+        )
+
+    async def compare(self, session_id: str, other: str) -> dict[str, Any]:
+        return dict(await self.client.get(f"/sessions/{session_id}/comparison", rerun=other))
 
     async def find_session(self, name: str) -> dict[str, Any]:
         return await find_session(self.client, name)
@@ -185,6 +215,16 @@ class ServedSessions:
 
     async def changed_diff(self, session_id: str, seq: int) -> dict[str, Any]:
         return dict(await self.client.get(f"/sessions/{session_id}/events/{seq}/diff"))
+
+    async def page(self, *, before: str, limit: int) -> list[dict[str, Any]]:
+        query = {"before": before} if before else {}
+        return list((await self.client.get("/sessions", limit=limit, **query))["items"])
+
+    async def personas(self) -> dict[str, Any]:
+        return {"items": (await self.client.get("/personas"))["items"], "default": ""}
+
+    async def models(self) -> dict[str, Any]:
+        return dict(await self.client.get("/models"))
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
         return await names_of_users(self.client, session)

@@ -109,18 +109,24 @@ async def _events(client: Client, session_id: str, after: int) -> AsyncGenerator
         if answer.status_code == 204:
             raise _Ended
         yield "open", {}
-        kind, data = "message", b""
-        async for text in _lines(answer.aiter_bytes()):
-            name, _, value = text.partition(b":")
-            value = value.removeprefix(b" ")
-            if not text:
-                if data:
-                    yield kind, _object(data)
-                kind, data = "message", b""
-            elif name == b"event":
-                kind = value.decode(errors="replace")
-            elif name == b"data":
-                data += value
+        async for kind, data in read_sse(answer):
+            yield kind, data
+
+
+async def read_sse(answer: httpx2.Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+    """The kinds and data of the events of an SSE response."""
+    kind, data = "message", b""
+    async for text in _lines(answer.aiter_bytes()):
+        name, _, value = text.partition(b":")
+        value = value.removeprefix(b" ")
+        if not text:
+            if data:
+                yield kind, _object(data)
+            kind, data = "message", b""
+        elif name == b"event":
+            kind = value.decode(errors="replace")
+        elif name == b"data":
+            data += value
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 from hutch.domain.errors import BadRequest
 from hutch.domain.generation_options import MAX_REPLY_TOKENS, MAX_TEMPERATURE
 from hutch.domain.jail_variable_and_secret_check import checked_variables
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session_jail_resource_limits import FRACTIONAL, RANGES, Resources, check_resources
 
 RUN_LIMITS = ("turns", "tokens", "cost_usd", "timeout_s")

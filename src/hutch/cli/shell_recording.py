@@ -15,9 +15,9 @@ from hutch.domain.events import CommandEnded, CommandStarted
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.interface import Exit, Size, StreamName
 from hutch.jail.jail_startup import Jailed
+from hutch.sessions.file_and_command_request_handler import ShellOutput
+from hutch.sessions.file_and_command_requests import CloseTerminal, OpenTerminal
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.request_handler import ShellOutput
-from hutch.sessions.requests import CloseTerminal, OpenTerminal
 from hutch.sessions.terminal_state_and_viewer import MAX_SIDE
 from hutch.settings import LoadedSettings
 

@@ -1,6 +1,6 @@
 """The TASKS.md of a repository on disk, and its text after the last sync.
 
-That text is kept in Hutch's own directory, one for each file, so that each clone has its own.
+That text is kept in Hutch's own directory, one for each file and repository, so that each clone has its own.
 """
 
 import hashlib
@@ -8,6 +8,7 @@ import os
 import stat
 from pathlib import Path
 
+from hutch.domain.canonical_repository_name import repository_name
 from hutch.domain.errors import BadRequest
 from hutch.system.atomic_file import replace_file
 
@@ -18,9 +19,11 @@ MAX_BYTES = 8 << 20
 class TasksFileOnDisk:
     """A file of tasks. Bytes that are not UTF-8 survive."""
 
-    def __init__(self, path: Path, bases: Path) -> None:
+    def __init__(self, path: Path, bases: Path, repository: str) -> None:
         self.path = path
-        name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
+        # Another repository may be cloned to the same place later.
+        place = os.fsencode(path.resolve()) + b"\0" + os.fsencode(repository_name(repository))
+        name = hashlib.sha256(place).hexdigest()
         self._base = bases / f"{name}.md"
 
     def read(self) -> str:
@@ -35,13 +38,11 @@ class TasksFileOnDisk:
             raise BadRequest(f"{self.path} is over {MAX_BYTES >> 20} MiB. Split it.")
         return _decoded(self.path.read_bytes())
 
-    def base(self) -> str:
-        """The text after the last sync; empty if there was none, or if the file was deleted since.
+    def exists(self) -> bool:
+        return self.path.exists()
 
-        A file that was deleted is written again; its tasks are not archived.
-        """
-        if not self.path.exists():
-            return ""
+    def base(self) -> str:
+        """The text after the last sync; empty if there was none."""
         try:
             return _decoded(self._base.read_bytes())
         except FileNotFoundError:

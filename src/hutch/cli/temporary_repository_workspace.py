@@ -20,10 +20,10 @@ from hutch.app.user_accounts import accounts
 from hutch.app.workspaces import open_workspace, settings_for, workspaces_of
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.dependency_setup_confirmation import accept_by_key, can_ask
-from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
+from hutch.cli.jailed_program_input_output import ProgramRequest, on_pipes, on_terminal
+from hutch.cli.lent_terminal import OwnTerminal, known_type
 from hutch.cli.new_session_request_body import expand_home
-from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal, known_type
-from hutch.domain.errors import BadRequest, HutchError
+from hutch.domain.errors import BadRequest, HutchError, NotARepository
 from hutch.environment.layers.layer_paths_and_variables import merged_environment, session_variables
 from hutch.environment.plan_description import describe_plan
 from hutch.flows.repository_dependencies import Environments, Prepared
@@ -32,7 +32,7 @@ from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.repo_url import from_path
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspaces import new_workspace_id
 
@@ -128,7 +128,12 @@ async def open_repository(
     async with accounts(loaded.paths) as found:
         owner = (await found.ensure_owner(await asyncio.to_thread(system_user))).id
     id = new_workspace_id(f"environment-{url.name}")
-    record = await workspaces.prepare(url, id=id, revision=revision, uncommitted=uncommitted)
+    try:
+        record = await workspaces.prepare(url, id=id, revision=revision, uncommitted=uncommitted)
+    except NotARepository:
+        raise BadRequest(
+            f"'{url.path}' is not a git repository. Name one, or run `git init` there."
+        ) from None
     try:
         environments = environments_of(loaded)
         prepared = await environments.prepare(owner, record)

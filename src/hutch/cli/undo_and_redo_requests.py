@@ -10,7 +10,7 @@ from typing import Any
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
 from hutch.domain.errors import Conflict, NotFound
-from hutch.system.terminal_text import one_line, visible
+from hutch.system.terminal_safe_text import one_line, visible
 
 MAX_SHOWN_FILES = 5
 MAX_TITLE_CHARS = 80
@@ -98,7 +98,7 @@ def _describe_files(session_id: str, effect: Event, *, keeps: bool) -> str:
     changed = f"Files changed: {_names(effect['files'], effect['files_count'])}."
     said = [changed if effect["files"] else UNCHANGED]
     if effect["merged"]:
-        said.append(f"Changes of others are kept in {_names(effect['merged'])}.")
+        said.append(f"Changes by others are kept in {_names(effect['merged'])}.")
     if effect["marked"]:
         said.append(f"Resolve the conflicts that are marked in {_names(effect['marked'])}.")
     if effect["kept"]:
@@ -109,7 +109,7 @@ def _describe_files(session_id: str, effect: Event, *, keeps: bool) -> str:
             said.append(f"Change them yourself, or take their old versions: {_discarding(session_id)}.")
     if effect["discarded"]:
         names = _names(effect["discarded"], effect["discarded_count"])
-        said.append(f"Changes of others in {names} are in snapshot {effect['before']}.")
+        said.append(f"Changes by others in {names} are in snapshot {effect['before']}.")
     return " ".join(said)
 
 

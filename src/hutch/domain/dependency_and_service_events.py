@@ -80,3 +80,15 @@ class EnvironmentAttached(Event):
     layer: str
     roots: tuple[str, ...] = ()
     bytes: int = 0
+
+
+DependencyEvent = (
+    EnvironmentBuildStarted
+    | EnvironmentBuilt
+    | EnvironmentFailed
+    | EnvironmentAttached
+    | ServiceStarted
+    | ServiceAnswered
+    | ServiceFailed
+    | ServiceStopped
+)

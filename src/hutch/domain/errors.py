@@ -1,4 +1,4 @@
-"""Five families of errors, by who must act.
+"""Five families of errors, by the party that must act.
 
 A message names the thing, the value, and the remedy. Any other exception is
 a bug. `code` is the stable name that clients match on.
@@ -79,6 +79,13 @@ class LimitReached(HutchError):
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class BudgetReached(LimitReached):
+    """A budget of the month is used up: the model is not called until it is raised, or the month is over."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, limit="budget")
 
 
 class NotRecorded(LimitReached):

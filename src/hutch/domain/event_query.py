@@ -10,14 +10,14 @@ from typing import Any
 
 import orjson
 
-from hutch.domain.current_actor_and_event_author import author_of
-from hutch.domain.decoded_text_positions import ESCAPES
+from hutch.domain.current_actor_and_author import author_of
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import EVENT_TYPES, Event, UnknownEvent
 from hutch.domain.log_entry_audience import VisibleEntry
 from hutch.domain.old_event_names import RENAMED_TYPES, current_type
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.time_parsing import parse_moment_ms
+from hutch.domain.unescaped_text_positions import ESCAPES
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_TEXT_CHARS = 1000

@@ -13,7 +13,9 @@ import orjson
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from hutch.domain.base_event import Event
+from hutch.domain.debug_events import DebugEvent
 from hutch.domain.dependency_and_service_events import (
+    DependencyEvent,
     EnvironmentAttached,
     EnvironmentBuildStarted,
     EnvironmentBuilt,
@@ -23,12 +25,14 @@ from hutch.domain.dependency_and_service_events import (
     ServiceStarted,
     ServiceStopped,
 )
+from hutch.domain.helper_agent_events import HelperEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.interview_events import (
     CandidateDisconnected,
     CandidateJoined,
     CandidateReconnected,
     ClientReported,
+    CodeMeasured,
     ConsentGiven,
     HelpAccepted,
     HelpDismissed,
@@ -130,6 +134,7 @@ __all__ = [
     "ChangeProposed",
     "ChangesUndone",
     "ClientReported",
+    "CodeMeasured",
     "CommandEnded",
     "CommandSignalled",
     "CommandStarted",
@@ -226,14 +231,6 @@ KnownEvent = Annotated[
     SessionOpened
     | InputProcessed
     | SessionPrepared
-    | EnvironmentBuildStarted
-    | EnvironmentBuilt
-    | EnvironmentFailed
-    | EnvironmentAttached
-    | ServiceStarted
-    | ServiceAnswered
-    | ServiceFailed
-    | ServiceStopped
     | SessionChanged
     | SessionPaused
     | SessionResumed
@@ -257,6 +254,8 @@ KnownEvent = Annotated[
     | TerminalResized
     | TerminalEnded
     | EgressAttempted
+    | DependencyEvent
+    | HelperEvent
     | RunQueued
     | RunStarted
     | RunChanged
@@ -275,6 +274,7 @@ KnownEvent = Annotated[
     | SnapshotTaken
     | StartedTests
     | RanTests
+    | DebugEvent
     | ContextCompacted
     | StepReached
     | ChangeProposed
@@ -306,6 +306,7 @@ KnownEvent = Annotated[
     | ClientReported
     | HiddenTestsRun
     | HiddenTestsCounted
+    | CodeMeasured
     | RatingGiven
     | MarkOverridden
     | InterviewEnded

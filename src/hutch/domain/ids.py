@@ -11,9 +11,10 @@ import re
 import threading
 from collections.abc import Iterable, Sequence
 from typing import NewType
+from uuid import UUID
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.system.clock_without_jumps import wall_ms
 
 SessionId = NewType("SessionId", str)
@@ -28,6 +29,11 @@ CommentId = NewType("CommentId", str)
 ReviewId = NewType("ReviewId", str)
 TestRunId = NewType("TestRunId", str)
 TaskId = NewType("TaskId", str)
+AnnotationId = NewType("AnnotationId", str)
+BudgetId = NewType("BudgetId", str)
+WebhookId = NewType("WebhookId", str)
+WebhookMessageId = NewType("WebhookMessageId", str)
+AssignmentId = NewType("AssignmentId", str)
 
 PREFIXES = {
     "ses": "session",
@@ -42,6 +48,11 @@ PREFIXES = {
     "rvw": "review",
     "tst": "test run",
     "tsk": "task",
+    "ann": "annotation",
+    "bud": "budget",
+    "whk": "webhook",
+    "whm": "webhook message",
+    "asg": "assignment",
 }
 
 MIN_PART_CHARS = 3  # shorter parts of an id are refused
@@ -74,11 +85,20 @@ def ensure_ids_above(id: str) -> None:
     global _last
     if not _SHAPE.fullmatch(id):
         return
+    with _lock:
+        _last = max(_last, _number(id))
+
+
+def to_uuid(id: str) -> UUID:
+    """The 128 bits of an id as a UUID, for systems that know no other ids."""
+    return UUID(int=_number(id))
+
+
+def _number(id: str) -> int:
     number = 0
     for character in id.partition("_")[2]:
         number = number * 32 + _ALPHABET.index(character)
-    with _lock:
-        _last = max(_last, number)
+    return number
 
 
 def _new(prefix: str) -> str:
@@ -133,8 +153,32 @@ def new_test_run_id() -> TestRunId:
     return TestRunId(_new("tst"))
 
 
+def new_debug_id() -> str:
+    return _new("dbg")
+
+
 def new_task_id() -> TaskId:
     return TaskId(_new("tsk"))
+
+
+def new_annotation_id() -> AnnotationId:
+    return AnnotationId(_new("ann"))
+
+
+def new_budget_id() -> BudgetId:
+    return BudgetId(_new("bud"))
+
+
+def new_webhook_id() -> WebhookId:
+    return WebhookId(_new("whk"))
+
+
+def new_webhook_message_id() -> WebhookMessageId:
+    return WebhookMessageId(_new("whm"))
+
+
+def new_assignment_id() -> AssignmentId:
+    return AssignmentId(_new("asg"))
 
 
 def parse_session_id(text: str) -> SessionId:

@@ -82,9 +82,11 @@ class Cancel(Input):
 
 
 class Pause(Input):
-    """Stop the current run where it is, and start nothing until `resume`."""
+    """Stop the current run where it is, and start nothing until `resume`. With `programs`, all programs
+    that run in the session's jail stop too, until then."""
 
     type: Literal["pause"] = "pause"
+    programs: bool = False
 
 
 class Resume(Input):
@@ -94,7 +96,7 @@ class Resume(Input):
 
 
 class Resolving(Input):
-    """The base of inputs that may meet changes of others. At most one of these says what happens then."""
+    """The base of inputs that may meet changes by others. At most one of these says what happens then."""
 
     merge: bool = False
     keep: bool = False

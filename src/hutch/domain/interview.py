@@ -44,7 +44,7 @@ class InterviewClock:
         return self if self.since_ms is not None else replace(self, since_ms=now_ms)
 
     def stopped(self, now_ms: int, allowance_ms: int) -> "InterviewClock":
-        """The clock stands from now on. Time offline until now is credited."""
+        """Stop the clock from now on. Time offline until now is credited."""
         credit = self.credit_ms(now_ms, allowance_ms)
         ran = self.elapsed_ms(now_ms, allowance_ms)
         return replace(
@@ -93,6 +93,10 @@ class Interview:
 
     def elapsed_ms(self, now_ms: int) -> int:
         return self.clock.elapsed_ms(now_ms, self.allowance_ms)
+
+    def counts_time(self, now_ms: int) -> bool:
+        """False in a pause, and while time offline is credited; true again when the allowance is used up."""
+        return self.elapsed_ms(now_ms + 1) > self.elapsed_ms(now_ms)
 
     def remaining_ms(self, now_ms: int) -> int:
         """Until the interview ends."""

@@ -61,7 +61,7 @@ class InterviewBegun(Event):
 
 
 class InterviewPaused(Event):
-    """The clock stands, and the candidate cannot work until it runs again."""
+    """The clock is stopped, and the candidate cannot work until it runs again."""
 
     type: Literal["interview.paused"] = "interview.paused"
     by: str
@@ -211,7 +211,7 @@ class TimeExtended(Event):
 
 
 class CandidateDisconnected(Event):
-    """There was no sign of the candidate for some time; the clock stands since then."""
+    """There was no sign of the candidate for some time; the clock has been stopped since then."""
 
     type: Literal["candidate.disconnected"] = "candidate.disconnected"
     since_ms: int
@@ -261,6 +261,26 @@ class HiddenTestsRun(Event):
     total: int = 0
     reason: str = ""
     cases: tuple[dict[str, Any], ...] = ()
+
+
+class CodeMeasured(Event):
+    """The code of a question was measured on a copy of the work: linters, complexity, and lines by author."""
+
+    type: Literal["code.measured"] = "code.measured"
+    by: str
+    number: int
+    question: str
+    language: str
+    workspace: str
+    seq: int = 0
+    linter: str = ""
+    problem: str = ""
+    findings_total: int = 0
+    findings: tuple[dict[str, Any], ...] = ()
+    functions: tuple[dict[str, Any], ...] = ()
+    added_lines: int = 0
+    removed_lines: int = 0
+    authors: dict[str, dict[str, int]] = Field(default_factory=dict)
 
 
 class HiddenTestsCounted(Event):

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from hutch.domain.given_code_test_case import Language
 from hutch.domain.interview_question import LEVELS, MAX_ID_CHARS, MAX_MINUTES, Level
-from hutch.domain.language_neutral_test_case import Language
 
 MAX_QUESTIONS = 20
 Line = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -47,6 +47,7 @@ class InterviewPlan(_Part):
     accommodations: Text = ""  # further ones, in words; for the owner's side
     max_credit_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 15  # for time without a connection
     hidden_results: ShownResult = "nothing"  # what the candidate learns of hidden tests
+    reference: Line = ""  # the id of this application in another system; webhooks repeat it
     model: Line = ""  # of the AI; empty: that of the settings
 
     @model_validator(mode="after")

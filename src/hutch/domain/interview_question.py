@@ -1,6 +1,6 @@
 """An interview question: a statement, tests that are shown and hidden, and proof that they work.
 
-A question is a folder that people edit and share in git; `flows/questions` reads and checks it.
+A question is a folder that people edit and share in git; `flows/interview_questions` reads and checks it.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Literal
 
 from hutch.domain.errors import NotFound
-from hutch.domain.language_neutral_test_case import CodeCase, Language
+from hutch.domain.given_code_test_case import CodeCase, Language
 from hutch.domain.user_given_starter_files import StarterFile, StarterFiles
 from hutch.system.lazy_dataclass import dataclass
 

@@ -7,7 +7,7 @@ import difflib
 import re
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 
 GITHUB_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN")  # for github.com
 ENTERPRISE_VARIABLES = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
@@ -20,7 +20,7 @@ MODEL_KEYS = (
 OF_USERS = ("github_token", "github_enterprise_token", *MODEL_KEYS)
 SECRETS = (
     *(*MODEL_KEYS, "github_token", "github_enterprise_token", "github_app_key", "github_webhook_secret"),
-    *("mcp_token", "oidc_client_secret"),
+    *("mcp_token", "oidc_client_secret", "smtp_password", "report_webhook_secret"),
 )
 USES = {  # of each secret, as the end of a sentence
     "anthropic_api_key": "models of Anthropic",
@@ -33,6 +33,8 @@ USES = {  # of each secret, as the end of a sentence
     "github_app_key": "the private key of the GitHub App, for its repositories and pull requests",
     "github_webhook_secret": "signatures of the webhooks that GitHub sends",
     "mcp_token": "the token of `hutch mcp serve --http`",
+    "smtp_password": "e-mails with reports and alerts",
+    "report_webhook_secret": "signatures of reports and alerts that go to a webhook",
     "oidc_client_secret": "logins by an OpenID Connect provider; read when the server starts",
 }
 JAIL_PREFIX = "jail_"

@@ -24,7 +24,13 @@ from hutch.domain.credential_patterns import (
     WORD_CHARS,
     shape_patterns,
 )
-from hutch.domain.decoded_text_positions import (
+from hutch.domain.known_secret_search import (
+    MIN_PREFIX_CHARS,
+    is_broken,
+    overlapping_chunks,
+    partial_starts,
+)
+from hutch.domain.unescaped_text_positions import (
     BREAKS,
     CONTROLS,
     ESCAPES,
@@ -39,12 +45,6 @@ from hutch.domain.decoded_text_positions import (
     outline,
     spelling_pattern,
     unfinished_escape_start,
-)
-from hutch.domain.known_and_truncated_secret_search import (
-    MIN_PREFIX_CHARS,
-    is_broken,
-    overlapping_chunks,
-    partial_starts,
 )
 from hutch.system.lazy_dataclass import dataclass
 

@@ -39,6 +39,7 @@ class RunStarted(Event):
     max_reply_tokens: int | None = None
     effort: str | None = None
     context_tokens: int | None = None
+    jail_s: float | None = None
 
 
 class RunChanged(Event):
@@ -86,6 +87,7 @@ class ModelReplied(Event):
     cost_usd: float | None = None
     attempts: int = 1
     duration_s: float = 0.0
+    first_token_s: float | None = None
     opaque: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -142,6 +144,7 @@ class ApprovalRequested(Event):
     source: str = ""
     policies: tuple[str, ...] = ()
     approvers: tuple[str, ...] = ()
+    helper: str = ""
 
 
 class ApprovalAnswered(Event):

@@ -18,6 +18,23 @@ RunKind = Literal["prepare", "prompt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tries:
+    """Several agents work on the same prompt, and the best result is taken. Try number N has the Nth model,
+    persona and temperature, and begins again after the last of them."""
+
+    count: int = 0  # 0: one agent, as usual
+    models: tuple[str, ...] = ()
+    personas: tuple[str, ...] = ()
+    temperatures: tuple[float, ...] = ()
+    checks: tuple[str, ...] = ()  # commands that judge a result; the agents do not see them
+    reviewer: str = ""  # the persona that reviews the results; empty: none
+    stops_early: bool = True  # as soon as one result is clearly good
+
+
+NO_TRIES = Tries()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """How the work of a session is delivered."""
 
@@ -40,9 +57,26 @@ class Delivery:
     titled: bool = False  # the purpose is only a title for lists, which Hutch made
     starter_files: int = 0  # how many files were given with the request, instead of a repository
     review: str = ""  # the change id or pull request URL to review; then nothing is delivered
+    agent: str = ""  # the name or the command of an external agent; empty: Hutch's own agent works
+    task: str = ""  # the id of the task that an agent was assigned to; its agent gets the tool `update_task`
+    tries: Tries = NO_TRIES
 
 
 DEFAULT_DELIVERY = Delivery()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelperRights:
+    """The rights of a helper's agent: at most those that its parent's agent had when it delegated."""
+
+    depth: int = 0  # 1 is the helper of an ordinary session
+    tools: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    default: str = "allow"  # where no rule applies
+    extensions: tuple[str, ...] = ()  # tools of extensions, as `files__read`
+
+
+NO_HELPER = HelperRights()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +128,22 @@ class Session:
     delivery: Delivery = DEFAULT_DELIVERY
     workspace_id: str = ""
     forked_from: str = ""  # `SESSION@SNAPSHOT`
+    parent: str = ""  # the session whose agent delegated a task to this one
+    helper: HelperRights = NO_HELPER
     state: SessionState = "queued"
     reason: str = ""
     created_ms: int
     updated_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rerun:
+    """A request to run a recorded session again from a point; empty fields stay as they were."""
+
+    event: int  # its number: what came later is done again
+    model: str = ""
+    persona: str = ""
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

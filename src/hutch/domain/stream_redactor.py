@@ -1,8 +1,8 @@
 """Redaction of a text that arrives in chunks."""
 
 from hutch.domain.credential_patterns import BEFORE_CREDENTIAL, KEY_END
-from hutch.domain.decoded_text_positions import UNFINISHED_ERASURE, TextView, erasures, has_erasures
 from hutch.domain.redaction import MAX_HELD_CHARS, Redactor
+from hutch.domain.unescaped_text_positions import UNFINISHED_ERASURE, TextView, erasures, has_erasures
 
 
 class StreamRedactor:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar, get_args
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import check_line, echo
+from hutch.domain.one_line_text import check_line, echo
 from hutch.system.lazy_dataclass import dataclass
 
 TaskState = Literal["todo", "doing", "review", "blocked", "done", "cancelled"]
@@ -24,6 +24,7 @@ PERSONA_OWNER = "persona:"  # the prefix of an owner that is a persona, as in `p
 
 MAX_TITLE_CHARS = 1000
 MAX_DESCRIPTION_CHARS = 100_000
+NOBODY = "-"  # in a filter: tasks without an owner
 MAX_NAME_CHARS = 100  # of owners, labels, milestones and estimates
 MAX_LISTED = 200  # criteria, labels or dependencies of a task
 
@@ -83,6 +84,7 @@ class Task:
 
     id: str
     repository: str  # a URL, or a directory of this machine; empty when it belongs to none
+    address: str = ""  # of the repository, as git gets it; empty when it is not known
     key: str
     fields: TaskFields
     description: str = ""
@@ -106,9 +108,26 @@ class TaskEvent:
     kind: TaskEventKind
     revision: int  # of the task, after it
     by: str  # the id of a user, or `hutch`
+    by_name: str = ""  # the name of that user; empty for an erased one
     at_ms: int
     note: str = ""
     changes: Mapping[str, tuple[object, object]]  # the old and the new value by field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskViewer:
+    """A user who may not see all tasks: those of remote repositories, of directories below `roots`, and their
+    own tasks without a repository."""
+
+    user_id: str
+    name: str
+    roots: tuple[str, ...] = ()  # names of directories
+
+    def sees_repository(self, repository: str) -> bool:
+        """True if the user may see the tasks of a repository, by its name."""
+        if not repository.startswith("/"):
+            return bool(repository)
+        return any(repository == root or repository.startswith(f"{root}/") for root in self.roots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,13 +136,14 @@ class TaskFilter:
 
     repository: str = ""
     states: tuple[TaskState, ...] = ()
-    owner: str = ""
+    owner: str = ""  # or NOBODY
     label: str = ""
     milestone: str = ""
     priority: TaskPriority = ""
     text: str = ""  # in the key, the title or the description
     link: str = ""  # the id of a session or change, or a URL
     archived: bool = False
+    viewer: TaskViewer | None = None  # None: all tasks
 
 
 def heading_state(heading: str) -> TaskState | None:

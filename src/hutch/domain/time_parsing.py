@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 
 UNITS_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
 _AGE = re.compile(r"(\d{1,6})([wdhms])", re.ASCII)

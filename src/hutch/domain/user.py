@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import UserId
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.system.lazy_dataclass import dataclass
 
 Role = Literal["owner", "member", "observer", "assessor", "candidate"]

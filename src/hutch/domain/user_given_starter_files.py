@@ -6,7 +6,7 @@ They are checked in one place, because they come from requests and from the comm
 from collections.abc import Iterable, Mapping
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.relative_path import parse_path
 from hutch.system.lazy_dataclass import dataclass
 

@@ -14,7 +14,7 @@ from hutch.edit.file_edits import Edit, Replace, parse_edit, plan_edits, without
 from hutch.edit.file_operation_types import Writable, Write
 from hutch.edit.in_memory_patch import Draft
 from hutch.edit.patch_envelope import BEGIN, parse_envelope, strip_wrapper
-from hutch.edit.patch_operations import FileOperation
+from hutch.edit.patch_operation_types import FileOperation
 from hutch.edit.unified_diff_parser import is_unified, parse_unified_diff
 
 MAX_PATCH_CHARS = 16 * 1024 * 1024

@@ -13,7 +13,7 @@ from hutch.edit.file_edits import Plan, refuse_placeholder
 from hutch.edit.fuzzy_match import IndexedText, MatchLevel
 from hutch.edit.hunk_placement import PlacedHunk, place_hunks
 from hutch.edit.indent_shift import Shift, shift_between
-from hutch.edit.patch_operations import Hunk, HunkLine
+from hutch.edit.patch_operation_types import Hunk, HunkLine
 from hutch.edit.quoted_text_replacement import keep_punctuation
 from hutch.edit.span_mapping_across_edits import Replacement, apply_replacements, compose, separate_ends
 

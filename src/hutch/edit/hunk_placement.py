@@ -13,7 +13,7 @@ from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.fuzzy_match import IndexedText, Keys, MatchLevel, fold, line_key
 from hutch.edit.indent_shift import shift_between
 from hutch.edit.match_errors import CERTAIN_SIMILARITY, MAX_LISTED, did_you_mean, format_lines, is_word
-from hutch.edit.patch_operations import Hunk, HunkLine
+from hutch.edit.patch_operation_types import Hunk, HunkLine
 from hutch.edit.similar_lines import find_similar_lines, similarity
 from hutch.system.lazy_dataclass import dataclass
 

@@ -12,7 +12,7 @@ from hutch.edit.encoding_detection import decode
 from hutch.edit.file_edits import refuse_placeholder
 from hutch.edit.file_operation_types import Delete, Move, Operation, Writable, Write
 from hutch.edit.hunk_application import plan_hunks
-from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.edit.patch_operation_types import FileOperation, Hunk
 from hutch.edit.span_mapping_across_edits import Replacement, Span, compose
 from hutch.system.lazy_dataclass import dataclass
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.edit.patch_operation_types import FileOperation, Hunk
 
 BEGIN = "*** Begin Patch"
 _END = "*** End Patch"

@@ -10,7 +10,7 @@ from functools import cache
 
 _MAX_LINE_CHARS = 160  # characters; a longer line is no placeholder
 _DOTS = r"(?:\.{2,}|…)"
-_THING = (
+_CODE_NOUN = (
     r"(?:code|file|function|method|class|body|implementation|content|contents|section|block|logic|imports?|tests?"
     r"|functions|methods|classes|lines|part|parts|module|script|component|definitions?|fields|properties|text)"
 )
@@ -21,8 +21,8 @@ _STATE = (
 _BODY = (
     rf"(?P<dots>{_DOTS})?\s*"
     r"(?:"
-    rf"(?:the\s+)?(?:rest|remainder)\s+of\s+(?:the\s+|your\s+|this\s+)?(?:\w+\s+){{0,2}}{_THING}\s*{_STATE}"
-    rf"|(?:the\s+)?(?:existing|remaining|previous|other|original|same|unchanged)\s+(?:\w+\s+)?{_THING}"
+    rf"(?:the\s+)?(?:rest|remainder)\s+of\s+(?:the\s+|your\s+|this\s+)?(?:\w+\s+){{0,2}}{_CODE_NOUN}\s*{_STATE}"
+    rf"|(?:the\s+)?(?:existing|remaining|previous|other|original|same|unchanged)\s+(?:\w+\s+)?{_CODE_NOUN}"
     rf"(?P<state>\s*{_STATE})"
     r"|(?P<word>unchanged|existing|omitted|snip|same as before|no changes?)"
     r")"

@@ -36,7 +36,8 @@ from hutch.jail.launch.seccomp import (
 
 _PROGRAM = Path(__file__).with_name("syntax_parser_process.py")
 # As in syntax_parser_process.py, which cannot be imported here without loading the parser.
-HEADER, ANSWER = struct.Struct("<I?"), struct.Struct("<iI")
+HEADER, ANSWER = struct.Struct("<IB"), struct.Struct("<iI")
+_ERROR_LINE, _ALL_NODES, _QUERY_MATCHES = 0, 1, 2
 _MAX_NODES_BYTES = 16 * 1024 * 1024
 _ANSWER_TIMEOUT_S = 10.0  # generous for a busy machine; the process limits its own CPU time
 _IDLE_LIMIT_S = 45.0  # an older process is about to end by itself
@@ -66,6 +67,7 @@ class Grammar(NamedTuple):
     name: str
     module: str
     function: str = "language"
+    query: str = ""  # each match captures a `name`, and the node that it names under another name
 
 
 class SyntaxNode(NamedTuple):
@@ -111,6 +113,15 @@ class SyntaxTree:
         return self._children[number]
 
 
+class QueryMatch(NamedTuple):
+    """A match of a grammar's query."""
+
+    kind: str
+    name: str
+    first_line: int  # from 0
+    last_line: int
+
+
 class ParseFailed(Exception):
     """The parser process could not be started, died, or timed out."""
 
@@ -125,14 +136,24 @@ def first_error_line(grammar: Grammar, text: str) -> int | None:
 def syntax_tree(grammar: Grammar, text: str) -> SyntaxTree:
     """Parse a text into its nodes."""
     data = text.encode("utf-8", "replace")
-    line, listed = _parser_process(grammar).ask(data, nodes=True)
+    line, listed = _parser_process(grammar).ask(data, _ALL_NODES)
     try:
         return SyntaxTree(data, _NODES.validate_json(listed), is_valid=line < 0)
     except ValidationError:
         raise ParseFailed(f"No answer about {grammar.name}: the answer is invalid") from None
 
 
+def query_matches(grammar: Grammar, text: str) -> list[QueryMatch]:
+    """The matches of the grammar's query in a text, in document order."""
+    _, listed = _parser_process(grammar).ask(text.encode("utf-8", "replace"), _QUERY_MATCHES)
+    try:
+        return _MATCHES.validate_json(listed)
+    except ValidationError:
+        raise ParseFailed(f"No answer about {grammar.name}: the answer is invalid") from None
+
+
 _NODES = TypeAdapter(list[SyntaxNode])
+_MATCHES = TypeAdapter(list[QueryMatch])
 
 
 @cache
@@ -150,27 +171,27 @@ class _ParserProcess:
         self._fresh_until = 0.0
         atexit.register(self._end)
 
-    def ask(self, data: bytes, *, nodes: bool = False) -> tuple[int, bytes]:
+    def ask(self, data: bytes, request: int = _ERROR_LINE) -> tuple[int, bytes]:
         with self._lock:
             if self._process and (self._process.poll() is not None or time.monotonic() > self._fresh_until):
                 self._end()  # it was idle for long, and may be about to end
             try:
-                return self._request(data, nodes)
+                return self._request(data, request)
             except (OSError, ParseFailed, Unavailable) as error:
                 self._end()
                 raise ParseFailed(f"No answer about {self._grammar.name}: {error}") from None
 
-    def _request(self, data: bytes, nodes: bool) -> tuple[int, bytes]:
-        """Send a text and wait for its error line, and for its nodes if requested."""
+    def _request(self, data: bytes, request: int) -> tuple[int, bytes]:
+        """Send a text and wait for its error line, and for what is requested of it."""
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
         until = time.monotonic() + _ANSWER_TIMEOUT_S
-        view = memoryview(HEADER.pack(len(data), nodes) + data)
+        view = memoryview(HEADER.pack(len(data), request) + data)
         while view:
             _wait(process.stdin.fileno(), select.POLLOUT, until)
             view = view[os.write(process.stdin.fileno(), view) :]
         line, length = ANSWER.unpack(_read(process.stdout.fileno(), ANSWER.size, until))
-        if length > (_MAX_NODES_BYTES if nodes else 0):
+        if length > (_MAX_NODES_BYTES if request else 0):
             raise ParseFailed("the answer is too long")
         listed = _read(process.stdout.fileno(), length, until)
         self._fresh_until = time.monotonic() + _IDLE_LIMIT_S

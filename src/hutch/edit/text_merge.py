@@ -10,7 +10,7 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.forge.host_git import Git, GitFailed
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 from hutch.system.uncancellable_work import run_in_thread
 
 MAX_MERGE_BYTES = 4 << 20  # of one version; a larger one counts as binary

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.git_patch import HUNK, unquote
-from hutch.edit.patch_operations import FileOperation, Hunk
+from hutch.edit.patch_operation_types import FileOperation, Hunk
 from hutch.system.lazy_dataclass import dataclass
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')

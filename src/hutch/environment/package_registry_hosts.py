@@ -47,6 +47,7 @@ async def resolve_registries(names: Sequence[str], *, indexes: Mapping[str, str]
     hosts: dict[str, None] = {}
     variables: dict[str, str] = {}
     notes: list[str] = []
+    answers: dict[tuple[str, ...], list[str]] = {}  # by names that share a registry: their tool is asked once
     for name in dict.fromkeys(names):
         if name not in PRESETS:
             if not HOST.fullmatch(name.removeprefix("*.")):
@@ -56,7 +57,10 @@ async def resolve_registries(names: Sequence[str], *, indexes: Mapping[str, str]
                 )
             hosts[name] = None
             continue
-        urls = await _addresses(name, indexes, ask_in)
+        group = next((group for group in (PYTHON, NODE) if name in group), (name,))
+        if group not in answers:
+            answers[group] = await _addresses(name, indexes, ask_in)
+        urls = answers[group]
         found = [host for url in urls if (host := _host(url))]
         if not found:
             notes.append(

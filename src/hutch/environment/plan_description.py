@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 
 SETTING = "environment.setup"  # the source of commands that are not detected
 MAX_LINE_CHARS = 200

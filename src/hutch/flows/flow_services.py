@@ -10,7 +10,8 @@ from hutch.domain.generation_options import Generation
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
 from hutch.flows.command_limits_and_sources import EffectiveLimit
-from hutch.flows.member_resource_and_run_caps import MemberCaps
+from hutch.flows.extensions.extension_management import ExtensionManagement
+from hutch.flows.member_session_caps import MemberCaps
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.repository_dependencies import Environments
 from hutch.forge.allowed_repository_hosts import AllowedHosts
@@ -18,9 +19,9 @@ from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.host_git import Git
 from hutch.sessions.interface import SessionHost
 from hutch.store.event_log_interface import EventLog
-from hutch.store.jail_secrets import JailSecrets
-from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
-from hutch.store.secrets_from_sources_or_vault import InstallationSecrets
+from hutch.store.jail_secret_lookup import JailSecrets
+from hutch.store.secret_lookup import InstallationSecrets
+from hutch.store.session_rate_limits import NO_RATES, SessionRates
 from hutch.store.table_access import Rows
 from hutch.store.user_model_keys import UserModelKeys
 from hutch.system.lazy_dataclass import dataclass
@@ -81,9 +82,11 @@ class Services:
     rates: SessionRates = NO_RATES
     networks: tuple[str, ...] = ()  # private networks that jails may reach
     personas: Path | None = None  # the directory of the installation's own
+    extensions: ExtensionManagement | None = None
     default_persona: str = ""  # of the settings
     caps: MemberCaps = field(default_factory=MemberCaps)  # on what members may ask for
     reserved_for: str = ""  # the worker of the command that opens sessions here, unless it is a server
+    opens_in_place: bool = False  # sessions of this process may work in a user's directory itself
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
     max_check_s: float = 4.0  # of an undo, before its sender is answered
     on_removed: list[Removed] = field(default_factory=list)  # called for each removed session

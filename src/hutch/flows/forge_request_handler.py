@@ -29,6 +29,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.forge_prompt_and_progress_comment import Progress, marker, prompt
 from hutch.flows.run_and_log_lookup import read_log
 from hutch.flows.run_history_reader import read_run_history
+from hutch.flows.task_work.forge_request_tasks import RequestWaits, begin_request
 from hutch.forge.github_api_types import Posted
 from hutch.forge.github_repository_api import GitHub
 from hutch.forge.interface import SETTLE_DELAY_S
@@ -37,10 +38,10 @@ from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
-from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, StartedInSession, WebhookInbox
-from hutch.system.background_tasks import cancel_and_wait
+from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, WebhookInbox
 from hutch.system.clock_without_jumps import remaining_s, wall_ms
 from hutch.system.lazy_dataclass import dataclass
+from hutch.system.task_cancellation import cancel_and_wait
 
 MAY = frozenset({"write", "maintain", "admin"})
 TRIES = 12
@@ -62,6 +63,8 @@ class TriggerOptions:
     poll_s: float = 1.0  # how often a run is polled
     edit_s: float = 10.0  # between two edits of a comment, except for the last
     settle_s: float = SETTLE_DELAY_S
+    wait_s: float = 3.0  # before a request that must wait is tried again
+    max_busy: int = 2  # agents that work on one repository at the same time
 
 
 class RequestIgnored(Exception):
@@ -156,6 +159,9 @@ class Triggers:
                 await notes.update(delivery.id, state="ended", reason=str(why))
         except RequestIgnored as why:
             await notes.update(delivery.id, state="ignored", reason=str(why))
+        except RequestWaits as why:
+            next_ms = wall_ms() + int(self.options.wait_s * 1000)
+            await notes.update(delivery.id, next_ms=next_ms, reason=str(why))
         except Unavailable as error:  # the forge is down: later
             attempts = delivery.attempts + 1
             wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
@@ -219,8 +225,10 @@ class Triggers:
             ),
             prompt=text,
         )
-        session = await sessions.create(self.services, who, new, also=StartedInSession(delivery.id))
-        return replace(delivery, state="working", session_id=session.id)
+        begun = await begin_request(
+            self.services, who, request, new, delivery_id=delivery.id, max_busy=self.options.max_busy
+        )
+        return replace(delivery, state="working", session_id=begun.session_id, input=begun.input)
 
     async def _change(self, request: ForgeRequest) -> Change | None:
         """The open change of Hutch behind a pull request."""

@@ -12,9 +12,10 @@ from pathlib import Path
 import structlog
 
 from hutch.agent.jail_event_conversion import as_event
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import DEFAULT_OPTIONS, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites import DEFAULT_OPTIONS, SuiteOptions
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.model_written_paths import escape_surrogates
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import SessionEnded, SessionOpened
 from hutch.domain.ids import new_run_id, new_session_id
@@ -22,18 +23,17 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.session import Delivery, QueuedRun, Session
 from hutch.flows.user_accounts import Accounts
 from hutch.flows.user_running_hutch import system_user
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.running_jail import Jailed
-from hutch.jail.shell.shells_and_jails_by_session import Shells
+from hutch.jail.shell.shared_jails_and_shells import Shells
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
 from hutch.sessions.host_dependencies_and_callbacks import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
+from hutch.store.reserved_runs import reservation_name
 from hutch.store.run_queue import Runs
-from hutch.store.runs_reserved_for_cli_process import reservation_name
-from hutch.store.session_opening import OpenedSession, open_session
+from hutch.store.session_creation import OpenedSession, open_session
 from hutch.store.test_runs import StoredTests
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
@@ -129,7 +129,7 @@ class InPlaceSessions:
             async with AsyncExitStack() as closing:
                 workspace = opened[0]
                 await _check_size(workspace)
-                await workspace.snapshot("as it came")
+                await workspace.snapshot("at the start")
                 shells = Shells(jail, on_event=lambda event: recorder.report(as_event(event)))
                 shells.admit = recorder.append
                 closing.push_async_callback(shells.close)
@@ -173,8 +173,8 @@ async def _check_size(workspace: Workspace) -> None:
     used, record = await workspace.work(workspace.quota.measure_usage), workspace.record
     if used.bytes > record.quota_bytes:
         raise LimitReached(
-            f"'{record.source}' is {size(used.bytes)}, more than the {size(record.quota_bytes)} of "
-            "workspace.quota_bytes whose changes are recorded.",
+            f"'{record.source}' is {readable_size(used.bytes)}, more than the "
+            f"{readable_size(record.quota_bytes)} of workspace.quota_bytes whose changes are recorded.",
             limit="workspace.quota_bytes",
         )
     if used.files > record.quota_files:

@@ -22,7 +22,7 @@ from hutch.domain.known_secret_names import (
 from hutch.domain.redaction import MIN_VALUE_CHARS, Redactor
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.llm.model_name import KEY_NAMES, key_variables
+from hutch.llm.model_and_key_names import KEY_NAMES, key_variables
 from hutch.store.sessions_with_jail_secrets import sessions_with_secrets
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass

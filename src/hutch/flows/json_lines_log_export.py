@@ -5,7 +5,7 @@ Unlike a record it proves nothing; it is easier to read.
 
 from collections.abc import AsyncGenerator
 
-from hutch.domain.current_actor_and_event_author import author_of
+from hutch.domain.current_actor_and_author import author_of
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry, entry_json, filter_entry

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 import structlog
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import Session
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.egress import AllowList, parse_allow_list

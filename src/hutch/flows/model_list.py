@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from hutch.domain.errors import Unavailable
 from hutch.llm.http_get import http_get
+from hutch.llm.model_and_key_names import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
 from hutch.llm.model_factory import Access, Choice, default_model, is_address, ollama_models
-from hutch.llm.model_name import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from hutch.system.lazy_dataclass import dataclass
 
 TIMEOUT_S = 2.0  # for a server to answer

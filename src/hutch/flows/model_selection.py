@@ -10,10 +10,10 @@ from hutch.flows.model_list import UsableModels, list_models
 from hutch.flows.personas import find_model_options
 from hutch.llm.generation_option_check import check_generation
 from hutch.llm.interface import Model
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access, Choice, check_usable, default_model, open_model
-from hutch.llm.model_name import parse_model_name
 from hutch.llm.recording_model import RecordingModel
-from hutch.llm.scripted import OFFLINE
+from hutch.llm.scripted_model import OFFLINE
 from hutch.system.lazy_dataclass import dataclass
 
 

@@ -11,12 +11,12 @@ from dataclasses import asdict, fields, replace
 from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.personas import find_persona
-from hutch.llm.model_name import parse_model_name
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.store.preferences import StoredPreferences
 from hutch.system.lazy_dataclass import dataclass
 

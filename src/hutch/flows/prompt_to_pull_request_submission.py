@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
-from hutch.domain.one_line_text_check_and_quoting import check_line, echo
+from hutch.domain.one_line_text import check_line, echo
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.flow_services import Services
 from hutch.store.run_queue import Runs
-from hutch.store.session_opening import OpenedSession
+from hutch.store.session_creation import OpenedSession
 from hutch.store.table_access import ExtraWrite
 
 

@@ -17,12 +17,12 @@ from hutch.domain.session_events import UndoEvent
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.in_place_sessions import workspace_number
+from hutch.flows.log_visible_to_reader import read_page
 from hutch.flows.sessions import allowed, may_write
-from hutch.flows.visible_log import read_page
-from hutch.sessions.requests import Diff, ReadSnapshotFile
+from hutch.sessions.file_and_command_requests import Diff, ReadSnapshotFile
+from hutch.workspace.difference_pages_and_patch import Difference, find_differences
 from hutch.workspace.files.partial_read import Bytes
-from hutch.workspace.recorded_file_reading import read_recorded
-from hutch.workspace.snapshot_comparison import Difference, find_differences
+from hutch.workspace.snapshot_file_reading import read_recorded
 
 Version = Literal["before", "after"]
 MAX_CONTENT_BYTES = 64 << 20

@@ -23,23 +23,23 @@ from hutch.domain.events import (
     Event,
 )
 from hutch.environment.layers.accepted_plans import AcceptedPlans
-from hutch.environment.layers.build_input_reading_and_writing import InputFile, read_inputs
+from hutch.environment.layers.build_input_files import InputFile, read_inputs
 from hutch.environment.layers.layer_build import CACHE, BuildRequest, build_layer
 from hutch.environment.layers.layer_key import Scope, describe_machine, layer_key
 from hutch.environment.layers.layer_paths_and_variables import visible_roots
 from hutch.environment.layers.layer_store import TREE, BuildFailure, Layer, LayerStore
 from hutch.environment.package_registry_hosts import PRESETS, Registries, resolve_registries
 from hutch.environment.plan_description import describe_for_agent, shown_command
-from hutch.environment.plan_from_settings_or_detection import EnvironmentSettings, make_plan
+from hutch.environment.plan_selection import EnvironmentSettings, make_plan
 from hutch.environment.requested_tool_check import describe_tools
 from hutch.forge.host_git import Git, GitFailed
 from hutch.jail.policy import Policy
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import locked_async
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 from hutch.workspace.admission.directory_checks import OwnDirectories
-from hutch.workspace.lifecycle.base_checkout import tree_path
+from hutch.workspace.lifecycle.shared_base_checkout import tree_path
 from hutch.workspace.lifecycle.workspace_mount import mount_directory
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from hutch.agent.tools.interface import Context
 from hutch.domain.errors import Denied, NotFound
 from hutch.snapshots.git_storage import Snapshot
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 from hutch.workspace.files.directory_listing import Page
 
 MAX_LANGUAGES = 3

@@ -6,7 +6,7 @@ from dataclasses import field
 from hutch.domain.errors import Conflict, HutchError
 from hutch.flows.session_file_retention import remove_files
 from hutch.store.event_log import SqlLog
-from hutch.store.idle_session_ending_and_cleanup import IDLE_STATES
+from hutch.store.idle_session_expiry import IDLE_STATES
 from hutch.store.sessions import Sessions
 from hutch.system.clock_without_jumps import STEADY
 from hutch.system.lazy_dataclass import dataclass

@@ -15,12 +15,12 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.flows.idle_sessions_over_disk_limit import Excess, find_excess
+from hutch.flows.idle_session_disk_limit import Excess, find_excess
 from hutch.flows.repository_dependencies import Environments
 from hutch.jail.launch.unfinished_starts import end_orphans
 from hutch.store.event_log import SqlLog
 from hutch.store.event_log_interface import EventLog
-from hutch.store.idle_session_ending_and_cleanup import SessionExpiry
+from hutch.store.idle_session_expiry import SessionExpiry
 from hutch.store.sessions import Sessions
 from hutch.store.table_access import Rows
 from hutch.system.clock_without_jumps import STEADY

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hutch.domain.ids import new_session_id
-from hutch.domain.one_line_text_check_and_quoting import check_line
+from hutch.domain.one_line_text import check_line
 from hutch.domain.session import NewSession, Session
 from hutch.domain.user import Caller
 from hutch.system.clock_without_jumps import wall_ms

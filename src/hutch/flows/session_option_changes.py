@@ -14,21 +14,21 @@ from hutch.agent.persona import REPOSITORY_FOLDER
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.domain.events import OptionChange, SessionChanged
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check_and_quoting import check_line
+from hutch.domain.one_line_text import check_line
 from hutch.domain.run_limits import NO_LIMITS
 from hutch.domain.session import NewSession, Session
 from hutch.domain.session_jail_resource_limits import NO_RESOURCES
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.flows.member_resource_and_run_caps import is_capped
+from hutch.flows.member_session_caps import is_capped
+from hutch.flows.new_session_validation import PERSONA_NAME, check_limits, is_script
 from hutch.flows.personas import find_persona
-from hutch.flows.session_validation import PERSONA_NAME, check_limits, is_script
 from hutch.flows.sessions import allowed
-from hutch.sessions.requests import ReadFile
-from hutch.sessions.sessions_without_jail import refuse_room
+from hutch.sessions.file_and_command_requests import ReadFile
+from hutch.sessions.sessions_without_jail import refuse_room, works_in_place
 from hutch.store.session_inputs import session_has_ended
-from hutch.store.session_option_update import store_change
-from hutch.store.user_erasures import UserErasures
+from hutch.store.session_option_change_transaction import store_change
+from hutch.store.user_row_erasure import UserErasures
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_ATTEMPTS = 10  # when others change the same session at the same time
@@ -64,17 +64,19 @@ class Changed:
     waiting: tuple[str, ...] = ()  # limits that apply when the session gets its next jail
 
 
-async def change(services: Services, who: Caller, session_id: str, asked: SessionChange) -> Changed:
+async def change(
+    services: Services, who: Caller, session_id: str, asked: SessionChange, *, by: str = ""
+) -> Changed:
     """Change the options of a session. Only its owner and owners of the server may."""
     for _ in range(MAX_ATTEMPTS):
         session = await allowed(services, who, session_id, "manage")
-        _check_open(session)
+        _check_open(services, session)
         wanted = asked.applied_to(session)
         wanted = replace(wanted, persona=services.redactor.redact(wanted.persona))
         if changes := _differences(session, wanted):
             await _check(services, who, session, wanted)
             await services.log.check_can_record(session.id)
-            event = SessionChanged(by=who.user.id, changes=tuple(changes))
+            event = SessionChanged(by=by or who.user.id, changes=tuple(changes))
             if not await store_change(services.log, session, wanted, event):
                 continue
         return Changed(wanted, tuple(await services.host.apply_changes(session.id)))
@@ -87,12 +89,12 @@ async def apply_caps(services: Services, user_id: str) -> None:
         await services.host.apply_changes(SessionId(session_id))
 
 
-def _check_open(session: Session) -> None:
+def _check_open(services: Services, session: Session) -> None:
     if session.state == "ended":
         raise session_has_ended(session.id)
     refuse_room(session)
-    if session.delivery.in_place:
-        raise Conflict(f"The session {session.id} is a `hutch shell`, and has no options to change.")
+    if session.delivery.in_place and not services.opens_in_place:
+        raise works_in_place(session)
 
 
 async def _check(services: Services, who: Caller, before: Session, after: Session) -> None:

@@ -1,7 +1,8 @@
 """The permissions of callers on sessions.
 
 The installation's owners and the session's owner may do everything. Other users need a share:
-`member` and `candidate` see it and work in it, `observer` and `assessor` only see it.
+`member` and `candidate` see it and work in it, `observer` and `assessor` only see it. An assessor whose share
+names the scope `files` also edits its documents, together with the others, and nothing else.
 All other callers get the same 404 as for a session that does not exist.
 Only owners and members of the installation open sessions, by any interface, forks included.
 """
@@ -10,7 +11,7 @@ from typing import Literal
 
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.log_entry_audience import Reader
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, Role, ShareRole, ShareScope
 from hutch.forge.forge_and_credential_selection import ForgeAccess
@@ -18,26 +19,34 @@ from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.store.shares import Share
 from hutch.store.users import Users
 
-Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it
+Action = Literal["read", "edit", "input", "manage"]
+"""See it; edit its documents with others; work in it; share, end or delete it."""
 
 _OF_SHARE: dict[ShareRole, frozenset[Action]] = {
-    "member": frozenset({"read", "input"}),
-    "candidate": frozenset({"read", "input"}),
+    "member": frozenset({"read", "edit", "input"}),
+    "candidate": frozenset({"read", "edit", "input"}),
     "observer": frozenset({"read"}),
     "assessor": frozenset({"read"}),
 }
 OPENERS: tuple[Role, ...] = ("owner", "member")
-EVERYTHING: frozenset[Action] = frozenset({"read", "input", "manage"})
+EVERYTHING: frozenset[Action] = frozenset({"read", "edit", "input", "manage"})
 
 
-def actions(who: Caller, session_owner: str, share_role: ShareRole | None) -> frozenset[Action]:
-    """The actions that a caller may take: those of the role in the session, limited by the token's scopes."""
+def actions(
+    who: Caller, session_owner: str, share_role: ShareRole | None, scopes: tuple[ShareScope, ...] = ()
+) -> frozenset[Action]:
+    """The actions that a caller may take: those of the role in the session, limited by the token's scopes.
+    `scopes` are those of the share."""
     if who.is_owner or who.user.id == session_owner:
         allowed = EVERYTHING
     else:
         allowed = _OF_SHARE[share_role] if share_role else frozenset()
     if "write" not in who.scopes:
         allowed &= {"read"}
+    edits = share_role == "assessor" and "files" in scopes and "input" not in allowed
+    # Users with the role assessor have only the scope read: the share decides.
+    if edits and ("write" in who.scopes or who.user.role == "assessor"):
+        allowed |= {"edit"}
     return allowed if "read" in who.scopes else frozenset()
 
 
@@ -52,14 +61,19 @@ def reader(who: Caller, session_owner: str, share_role: ShareRole | None) -> Rea
 
 
 def check(
-    who: Caller, session_id: str, session_owner: str, share_role: ShareRole | None, action: Action
+    who: Caller,
+    session_id: str,
+    session_owner: str,
+    share_role: ShareRole | None,
+    action: Action,
+    scopes: tuple[ShareScope, ...] = (),
 ) -> None:
     """Refuse an action that is not allowed, with a 404 for callers that may not see the session."""
-    allowed = actions(who, session_owner, share_role)
+    allowed = actions(who, session_owner, share_role, scopes)
     if "read" not in allowed:
         raise no_session(session_id)
     if action not in allowed:
-        what = {"read": "see", "input": "work in", "manage": "manage"}[action]
+        what = {"read": "see", "edit": "edit files of", "input": "work in", "manage": "manage"}[action]
         raise Denied(f"{who.user.name} can view session {session_id} but not {what} it.")
 
 

@@ -35,7 +35,8 @@ async def access_of(accounts: Accounts, who: Caller, session_id: str) -> Access:
     """The permissions of the caller in a session that they may see."""
     session = await reach(accounts, who, session_id, "read")
     share = await accounts.shares.find(session_id, who.user.id)
-    allowed = actions(who, session.owner, share.role if share else None)
+    role, scopes = (share.role, share.scopes) if share else (None, ())
+    allowed = actions(who, session.owner, role, scopes)
     return Access(tuple(each for each in get_args(Action) if each in allowed), share)
 
 

@@ -27,29 +27,28 @@ from hutch.domain.inputs import (
     Undo,
 )
 from hutch.domain.log_entry_audience import Reader, filter_input
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace_id import trace_id
 from hutch.domain.user import Caller, ShareScope
-from hutch.flows.candidate_input_limits import check_candidate_input
+from hutch.flows.agent_question_lookup import check_may_approve, find_extendable, find_question
+from hutch.flows.candidate_input_restrictions import check_candidate_input
 from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.flows.flow_services import Services
-from hutch.flows.forked_conversation_copy import copy_conversation
-from hutch.flows.member_resource_and_run_caps import is_capped
+from hutch.flows.member_session_caps import is_capped
+from hutch.flows.new_session_validation import check_request
 from hutch.flows.preferences import with_preferences
-from hutch.flows.question_lookup import check_may_approve, find_extendable, find_question
-from hutch.flows.run_and_log_lookup import read_log
 from hutch.flows.session_from_request import check_lines, make_session
 from hutch.flows.session_permissions import Action, check, check_may_open, check_scope, no_session, reader
-from hutch.flows.session_validation import check_request, fork_network, is_script
 from hutch.forge.repo_url import parse_repo_url
-from hutch.sessions.requests import CheckUndo, ListSnapshots, SnapshotForFork
-from hutch.sessions.sessions_without_jail import refuse_room
+from hutch.sessions.file_and_command_requests import CheckUndo
+from hutch.sessions.sessions_without_jail import refuse_room, works_in_place
 from hutch.store.event_log_interface import Head
+from hutch.store.interviews import Interviews
 from hutch.store.run_queue import Runs
 from hutch.store.session_bulk_queries import BulkQueries
+from hutch.store.session_creation import OpenedSession, open_session
 from hutch.store.session_inputs import Inputs, session_has_ended
-from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share, Shares
 from hutch.store.table_access import ExtraWrite
@@ -72,6 +71,7 @@ class Shown:
     queue_position: int | None = None  # when it waits: 1 is next
     delivered: QueuedRun | None = None  # the newest run with a delivery
     last_run: QueuedRun | None = None  # the newest run that has ended
+    interview: str = ""  # the id of the interview whose room or workspace it is
 
 
 async def allowed(
@@ -91,7 +91,8 @@ async def allowed(
         except NotFound:  # the same message as for a session that the caller may not see
             raise no_session(session_id) from None
     share = await _share(services, who, session)
-    check(who, session.id, session.owner, share.role if share else None, action)
+    role, scopes = (share.role, share.scopes) if share else (None, ())
+    check(who, session.id, session.owner, role, action, scopes)
     if scope is not None and share is not None:
         check_scope(share, scope)
     return session
@@ -106,7 +107,11 @@ async def reader_of(services: Services, who: Caller, session: Session) -> Reader
 async def _share(services: Services, who: Caller, session: Session) -> Share | None:
     if who.is_owner or session.owner == who.user.id:
         return None
-    return await Shares(services.rows).find(session.id, who.user.id)
+    share = await Shares(services.rows).find(session.id, who.user.id)
+    while share is None and session.parent:  # the share of a session covers its helpers
+        session = await Sessions(services.rows).get(session.parent)
+        share = await Shares(services.rows).find(session.id, who.user.id)
+    return share
 
 
 async def may_write(services: Services, who: Caller, session: Session) -> bool:
@@ -207,11 +212,24 @@ async def page(
     text: str = "",
     before: str = "",
     limit: int = 50,
+    interviews: bool = True,
+    helpers: bool = True,
+    parent: str = "",
 ) -> list[Shown]:
-    """The sessions that the caller may see, newest first."""
-    user_id = None if who.is_owner else who.user.id
+    """The sessions that the caller may see, newest first; those of interviews and helpers only if wanted.
+    With `parent`, the helpers of that session."""
+    user_id = None if who.is_owner or parent else who.user.id
+    if parent:  # who sees it may see its helpers
+        parent = (await allowed(services, who, parent)).id
     found = await Sessions(services.rows).page(
-        user_id=user_id, states=states, text=text, before=before, limit=limit
+        user_id=user_id,
+        states=states,
+        text=text,
+        before=before,
+        limit=limit,
+        interviews=interviews,
+        helpers=helpers,
+        parent=parent,
     )
     return await _shown(services, found, await BulkQueries(services.rows).heads([each.id for each in found]))
 
@@ -222,12 +240,14 @@ async def give(
     session_id: str,
     asked: Input,
     *,
+    by: str = "",
     also: ExtraWrite[SessionInput] | None = None,
 ) -> SessionInput:
-    """Give an input to a session. It is stored when this returns; the log has its effects."""
+    """Give an input to a session. It is stored when this returns; the log has its effects. With `by`, the
+    log names another author than the caller, whose rights are used."""
     session = await allowed(services, who, session_id, "input", scope="prompt")
     check_candidate_input(await _share(services, who, session), asked)
-    _check_fits(session, asked)
+    _check_fits(services, session, asked)
     audience: str | None = None
     if isinstance(asked, ANSWERS_A_QUESTION):  # the answer has the same audience as its question
         reader = await reader_of(services, who, session)
@@ -253,7 +273,7 @@ async def give(
     max_unprocessed = MAX_UNPROCESSED + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
     given = await Inputs(services.rows).add(
         session.id,
-        who.user.id,
+        by or who.user.id,
         body,
         max_unprocessed=max_unprocessed,
         audience=audience,
@@ -293,58 +313,6 @@ async def runs_of(services: Services, session_id: str, given: Sequence[SessionIn
     return await Runs(services.rows).of_inputs(session_id, [each.seq for each in given])
 
 
-async def fork(
-    services: Services,
-    who: Caller,
-    session_id: str,
-    *,
-    snapshot: int | None = None,
-    conversation: bool = False,
-    also: ExtraWrite[OpenedSession] | None = None,
-) -> Session:
-    """Open a new session with the files of this one, current or from a snapshot, and its conversation up to
-    that moment if wanted.
-
-    Unless the caller is an owner, a script is not copied, as only owners may name files of the machine.
-    Hosts that the caller may not allow are not copied either, and limits are lowered to those of members.
-    """
-    session = await allowed(services, who, session_id, "input" if snapshot is None else "read")
-    check_may_open(who)  # before a snapshot is taken
-    if not session.workspace_id and session.state == "ended":
-        raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never had any.'}")
-    if not session.workspace_id:
-        raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
-    upto = snapshot
-    if snapshot is None:
-        snapshot = (await services.host.call(session.id, SnapshotForFork())).id
-    elif all(each.id != snapshot for each in await services.host.call(session.id, ListSnapshots())):
-        raise NotFound(f"The session {session_id} has no snapshot {snapshot}.")
-    new = NewSession(
-        purpose=session.purpose,
-        role=session.role,
-        company=session.company,
-        expectations=session.expectations,
-        repository=session.repository,
-        revision=session.revision,
-        persona=session.persona,
-        model=session.model if who.is_owner or not is_script(session.model) else "",
-        network=await fork_network(services, who, session),
-        variables=session.variables,
-        secrets=session.secrets if session.owner == who.user.id else (),
-        limits=session.limits,
-        resources=session.resources,
-        generation=session.generation,
-        deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
-        delivery=replace(session.delivery, review=""),
-    )
-    new = new if who.is_owner else services.caps.lower(new)
-    entries = await read_log(services.log, session.id) if conversation else []
-    copied = await asyncio.to_thread(copy_conversation, entries, upto) if conversation else []
-    origin = f"{session.id}@{snapshot}"
-    made = await create_with_run(services, who, new, forked_from=origin, conversation=copied, also=also)
-    return made.session
-
-
 async def runs(
     services: Services, who: Caller, session_id: str, *, before: str = "", limit: int = 50
 ) -> list[QueuedRun]:
@@ -368,13 +336,13 @@ def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
     return asked.model_copy(update=said)
 
 
-def _check_fits(session: Session, asked: Input) -> None:
+def _check_fits(services: Services, session: Session, asked: Input) -> None:
     """Refuse an input that does not fit the session's state."""
     if session.state == "ended":
         raise session_has_ended(session.id)
     refuse_room(session)
-    if session.delivery.in_place:
-        raise Conflict(f"The session {session.id} is a `hutch shell`, and ends with it. It takes no input.")
+    if session.delivery.in_place and not services.opens_in_place:
+        raise works_in_place(session)
     if isinstance(asked, Undo | Redo) and session.state in BUSY:
         raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
     if isinstance(asked, Resume) and session.state != "paused":
@@ -382,19 +350,13 @@ def _check_fits(session: Session, asked: Input) -> None:
 
 
 async def _shown(services: Services, found: Sequence[Session], heads: Mapping[str, Head]) -> list[Shown]:
-    waiting = [session.id for session in found if session.state == "queued"]
-    places: dict[str, int] = {}
-    if waiting:
-        queued = await Runs(services.rows).page(
-            session_ids=waiting, states=["queued"], preparing=True, limit=1000
-        )
-        by_run = await Runs(services.rows).queue_positions([each.id for each in queued])
-        places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
     ids = [each.id for each in found]
+    places = await Runs(services.rows).places([each.id for each in found if each.state == "queued"])
     delivered = await Runs(services.rows).last_delivered(ids)
     ended = await Runs(services.rows).last_ended(ids)
+    rooms = await Interviews(services.rows).of_sessions(ids)
     return [
-        Shown(each, heads[each.id], places.get(each.id), delivered.get(each.id), ended.get(each.id))
-        for each in found
-        if each.id in heads
+        Shown(each, heads[id], places.get(id), delivered.get(id), ended.get(id), rooms.get(id, ""))
+        for id, each in zip(ids, found, strict=True)
+        if id in heads
     ]

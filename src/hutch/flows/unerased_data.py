@@ -15,7 +15,7 @@ from hutch.store.leftover_session_row_finder import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.running_server_announcement_and_discovery import ServerFiles, find_server
+from hutch.system.server_announcement_and_discovery import ServerFiles, find_server
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 from hutch.workspace.workspaces import session_workspace_id
 

@@ -5,9 +5,9 @@ Every action is written to the audit with the address of its caller.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from hutch.domain.client_address_rate_limit_key import address_key
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
+from hutch.domain.rate_limited_address import address_key
 from hutch.domain.user import SHARE_SCOPES, Role, Scope, ShareRole, ShareScope, User, name_key, scopes_of
 from hutch.flows.password_hashing import Passwords
 from hutch.store.audit import Audit

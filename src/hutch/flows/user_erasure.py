@@ -15,13 +15,13 @@ import structlog
 from hutch.domain.errors import BadRequest, EventsMissing, HutchError, NotFound
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.user import Caller, User, scopes_of
 from hutch.flows.flow_services import Services
 from hutch.flows.session_option_changes import apply_caps
 from hutch.flows.session_removal_keeping_log import remove
 from hutch.flows.user_accounts import Accounts, Actor
-from hutch.store.user_erasures import Mentions, UserErasure, UserErasures
+from hutch.store.user_row_erasure import Mentions, UserErasure, UserErasures
 from hutch.system.lazy_dataclass import dataclass
 
 REASON = "a user was erased"
@@ -33,6 +33,7 @@ REMAINS = (
     "things, not who; the chain of hashes and the audit need it.",
     "Addresses in the audit, which shows attacks.",
     "Their messages in sessions of others that do not contain their name.",
+    "Titles, descriptions and criteria of tasks, which belong to the team; their comments are erased.",
     "Authors of commits in repositories, and files outside of Hutch.",
     "The server's log and backups. Delete them when they are not needed.",
 )

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.events import Entry, RunQueued, RunResumed, SessionResumed
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.llm.model_name import KEY_NAMES
+from hutch.llm.model_and_key_names import KEY_NAMES
 from hutch.store.table_access import Rows
 from hutch.store.webhook_inbox import is_from_forge
 

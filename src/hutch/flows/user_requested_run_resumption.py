@@ -11,11 +11,11 @@ from hutch.domain.inputs import Resume
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
-from hutch.flows import redelivery, sessions
-from hutch.flows.candidate_input_limits import check_candidate_options
+from hutch.flows import run_redelivery, sessions
+from hutch.flows.candidate_input_restrictions import check_candidate_options
 from hutch.flows.flow_services import Services
-from hutch.flows.member_resource_and_run_caps import is_capped
-from hutch.flows.session_validation import check_limits, check_request
+from hutch.flows.member_session_caps import is_capped
+from hutch.flows.new_session_validation import check_limits, check_request
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
@@ -42,9 +42,9 @@ async def resume(
         check_candidate_options(await Shares(services.rows).find(session.id, who.user.id))
     _check(run, session)
     if deliver is not None and deliver != session.deliver:
-        redelivery.check_may_set_delivery(who, session, deliver=deliver)
+        run_redelivery.check_may_set_delivery(who, session, deliver=deliver)
     if run.state == "ended" and run.outcome == "done":  # its work was not delivered yet
-        return await redelivery.deliver(services, who, run_id)
+        return await run_redelivery.deliver(services, who, run_id)
     if model or generation != NO_GENERATION:
         options = generation.or_else(session.generation)
         new = NewSession(model=model or session.model, persona=session.persona, generation=options)

@@ -14,7 +14,7 @@ from hutch.domain.recorded_test_runs import (
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.sessions import allowed
-from hutch.sessions.requests import (
+from hutch.sessions.file_and_command_requests import (
     CancelTests,
     FoundSuite,
     ListTestSuites,

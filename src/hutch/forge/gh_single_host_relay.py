@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.lazy_dataclass import dataclass
+from hutch.system.task_cancellation import cancel_and_wait
 
 # CA files of common systems, for a Python that was built elsewhere.
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")

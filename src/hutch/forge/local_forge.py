@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.git_patch import parse_patch
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.proposed_change import Change, ForgeName
 from hutch.domain.review import Comment, Review
 from hutch.forge import local_merge, local_repository_jailed_git

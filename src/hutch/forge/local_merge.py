@@ -39,15 +39,23 @@ async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy 
     made = await _make_merge(git, change, tip, strategy=strategy, author=author)
     if made == tip:  # already merged
         return MergeResult(tip, await _delete_merged_branch(git, change, strategy))
+    await advance_branch(git, change.base, made, tip)
+    return MergeResult(made, await _delete_merged_branch(git, change, strategy))
+
+
+async def advance_branch(git: RunGit, branch: str, commit: str, tip: str) -> None:
+    """Move a branch that is at `tip` to a commit on top of it, with the files where it is checked out."""
+    out = await _checked_out(git, branch)
+    if out == "elsewhere":
+        raise Conflict(f"{branch} is checked out in a linked worktree. Switch to another branch there.")
     if out == "nowhere":
-        moved = await jailed_git.run_unchecked(git, "update-ref", f"refs/heads/{change.base}", made, tip)
+        moved = await jailed_git.run_unchecked(git, "update-ref", f"refs/heads/{branch}", commit, tip)
     else:  # this updates the checked-out files too, and fails if it would overwrite changes
         # In the directory of the repository, whatever core.worktree says.
         here = ("--git-dir=.git", "--work-tree=.")
-        moved = await jailed_git.run_unchecked(git, *here, "merge", "--ff-only", "--quiet", made)
+        moved = await jailed_git.run_unchecked(git, *here, "merge", "--ff-only", "--quiet", commit)
     if moved.exit_code != 0:
-        raise Conflict(f"{change.base} was not changed. git says: {jailed_git.failure_reason(moved)}")
-    return MergeResult(made, await _delete_merged_branch(git, change, strategy))
+        raise Conflict(f"{branch} was not changed. git says: {jailed_git.failure_reason(moved)}")
 
 
 async def _delete_merged_branch(git: RunGit, change: Change, strategy: Strategy | None) -> str:

@@ -11,6 +11,8 @@ from hutch.flows.flow_services import Services
 from hutch.flows.forge_request_handler import Triggers
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.model_list import UsableModels
+from hutch.flows.outgoing_webhooks.webhook_sender import WebhookSender
+from hutch.flows.task_work.task_work_services import TaskWorkServices
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog
@@ -28,6 +30,8 @@ class Server:
     services: Services
     triggers: Triggers
     interviews: InterviewServices
+    webhooks: WebhookSender
+    task_work: TaskWorkServices
     database_files: DatabaseFiles
     changes: ChangeContext
     list_models: Callable[[str], Awaitable[UsableModels]]  # for a user, by id

@@ -20,10 +20,10 @@ from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
 from hutch.domain.user import Caller
-from hutch.flows import sessions, visible_changes
+from hutch.flows import changes_visible_to_caller, sessions
 from hutch.flows.session_permissions import Action, check_may_open
 from hutch.gateway.auth.caller_dependency import Writer
-from hutch.gateway.http_errors import KeyReused
+from hutch.gateway.http_error_table import KeyReused
 from hutch.store.idempotency_keys import (
     IN_PROGRESS,
     NOT_STORED,
@@ -222,7 +222,7 @@ async def _authorise(request: Request, caller: Caller, action: Action) -> None:
     if session_id := names.get("session_id"):
         await sessions.allowed(services, caller, session_id, action)
     elif change_id := names.get("change_id"):
-        await visible_changes.find(services, caller, change_id, action)
+        await changes_visible_to_caller.find(services, caller, change_id, action)
     elif run_id := names.get("run_id"):
         await sessions.allowed(
             services, caller, (await sessions.run(services, caller, run_id)).session_id, action

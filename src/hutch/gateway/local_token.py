@@ -18,7 +18,7 @@ from hutch.flows.user_running_hutch import system_user
 from hutch.settings import Paths
 from hutch.system.atomic_file import write_private
 from hutch.system.clock_without_jumps import wall_ms
-from hutch.system.running_server_announcement_and_discovery import local_token
+from hutch.system.server_announcement_and_discovery import local_token
 
 LIFE_DAYS = 365
 RENEW_BEFORE_MS = 24 * 3600 * 1000

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hutch.domain.events import KnownEvent
-from hutch.gateway.json_bodies_and_pages import Out
+from hutch.gateway.request_and_response_bodies import Out
 
 
 class Erased(Out):

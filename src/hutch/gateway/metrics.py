@@ -32,7 +32,7 @@ from hutch.gateway.auth.authenticator import client_of
 from hutch.gateway.auth.caller_dependency import authenticator_of
 from hutch.gateway.event_counters import Counts
 from hutch.gateway.gateway_context import Server
-from hutch.gateway.health import database_bytes, host_of
+from hutch.gateway.health_and_status import database_bytes, host_of
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
@@ -44,7 +44,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 LAG_POLL_INTERVAL_S = 0.25
 FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
 SEEN = "hutch.route"  # in a scope: the route, for middleware outside the router
-PREVIEW, UNKNOWN = "preview", "unknown"  # labels of requests without a route
+PAGE, PREVIEW, UNKNOWN = "page", "preview", "unknown"  # labels of requests without a route
 ANSWERS = ("http.response.start", "websocket.http.response.start", "websocket.accept", "websocket.close")
 HANDSHAKE = "GET"  # the method of every WebSocket handshake
 

@@ -10,8 +10,8 @@ from fastapi.openapi.utils import get_openapi
 
 from hutch import __version__
 from hutch.domain.events import json_schema
-from hutch.gateway.json_bodies_and_pages import to_json
 from hutch.gateway.problem_json import Problem
+from hutch.gateway.request_and_response_bodies import to_json
 
 URL = "/api/openapi.json"
 DESCRIPTION = """\

@@ -26,7 +26,7 @@ from hutch.domain.errors import (
 )
 from hutch.domain.redaction import Redactor
 from hutch.domain.validation_messages import describe, location
-from hutch.gateway.http_errors import (
+from hutch.gateway.http_error_table import (
     INTERNAL,
     INVALID,
     ErrorStatus,
@@ -34,7 +34,7 @@ from hutch.gateway.http_errors import (
     error_status,
     status_for,
 )
-from hutch.gateway.json_bodies_and_pages import to_json
+from hutch.gateway.request_and_response_bodies import to_json
 from hutch.logs import current_trace_id
 
 MEDIA_TYPE = "application/problem+json"

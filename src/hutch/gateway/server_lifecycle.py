@@ -28,18 +28,18 @@ from hutch.flows.user_running_hutch import system_user
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
 from hutch.gateway.gateway_context import OpenServer, Server
-from hutch.gateway.health import check_data
+from hutch.gateway.health_and_status import check_data
 from hutch.gateway.request_head_limits import Protocol
 from hutch.gateway.server_socket import exposure, listen, url_of
 from hutch.gateway.stream import abortable_uvicorn_protocols
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.limits.limit_enforcement import preferring_self
 from hutch.settings import LoadedSettings
+from hutch.store.database_readiness import check_writable
 from hutch.store.process_lock import hold_process_lock
-from hutch.store.readiness_checks import check_writable
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.queued_standard_output import drain_output
-from hutch.system.running_server_announcement_and_discovery import (
+from hutch.system.server_announcement_and_discovery import (
     RunningServer,
     announced,
     local_token,

@@ -1,4 +1,4 @@
-"""Sends traces to the collector in the settings: requests, runs, model and tool calls.
+"""Sends traces and metrics to the collector in the settings: requests, runs, model and tool calls.
 
 All events of a session go into its log, so spans of runs are derived from it, like the
 metrics. Names, times and numbers are sent, but no content of prompts, replies or files.
@@ -17,10 +17,12 @@ import hutch
 from hutch.domain.events import Event, ModelReplied, RunEnded, RunStarted, ToolReturned, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.trace_id import trace_id
-from hutch.gateway import trace_attributes as names
+from hutch.gateway import trace_attribute_names as names
+from hutch.gateway.collector_problem_log import filter_exporter_problems
 from hutch.gateway.event_counters import model_label
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.metrics import METHODS, SEEN
+from hutch.gateway.metrics_collector_export import Measures
 
 EXPORT_TIMEOUT_S = 2.0  # for one export, and for the last one at the end
 EXPORT_INTERVAL_S = 1.0
@@ -51,12 +53,15 @@ class Spans:
             id_generator=OurIds(),
             resource=Resource.create({names.SERVICE_NAME: "hutch", names.SERVICE_VERSION: hutch.__version__}),
         )
+        filter_exporter_problems("trace_exporter")
         exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_S)
         self._provider.add_span_processor(
             BatchSpanProcessor(exporter, schedule_delay_millis=EXPORT_INTERVAL_S * 1000)
         )
         self._tracer = self._provider.get_tracer("hutch", hutch.__version__)
         self._runs: OrderedDict[str, tuple[Any, str]] = OrderedDict()  # open spans, and their models
+        self._replies: OrderedDict[str, Any] = OrderedDict()  # the span of the newest reply of each run
+        self._measures = Measures(endpoint)
         self._requests: OrderedDict[str, Any] = OrderedDict()  # the newest span of each trace
 
     # --- sessions: a listener of the log ---
@@ -101,10 +106,15 @@ class Spans:
         }
         if event.cost_usd is not None:
             attributes[names.COST_USD] = event.cost_usd
-        self._add_ended(f"{names.CHAT} {model_label(model)}".strip(), event.duration_s, parent, attributes)
+        name = f"{names.CHAT} {model_label(model)}".strip()
+        kind = self._trace.SpanKind.CLIENT
+        span = self._add_ended(name, event.duration_s, parent, attributes, kind=kind)
+        _put(self._replies, event.run_id, span, MAX_RUNS)
+        self._measures.add_reply(event, _model(model))
 
     def _tool(self, session_id: SessionId, event: ToolReturned) -> None:
-        parent, _ = self._runs.get(event.run_id, (None, ""))
+        run, _ = self._runs.get(event.run_id, (None, ""))
+        parent = self._replies.get(event.run_id, run)  # the reply that made the call
         attributes = {
             names.OPERATION: names.EXECUTE_TOOL,
             names.TOOL_NAME: event.tool[:100],
@@ -113,10 +123,15 @@ class Spans:
             names.RUN_ID: event.run_id,
             names.TOOL_OK: event.ok,
         }
-        self._add_ended(f"{names.EXECUTE_TOOL} {event.tool[:100]}", event.duration_s, parent, attributes)
+        if not event.ok:
+            attributes[names.ERROR_TYPE] = names.TOOL_ERROR
+        name = f"{names.EXECUTE_TOOL} {event.tool[:100]}"
+        self._add_ended(name, event.duration_s, parent, attributes, failed=not event.ok)
+        self._measures.add_tool(event)
 
     def _end_run(self, event: RunEnded) -> None:
         span, _ = self._runs.pop(event.run_id, (None, ""))
+        self._replies.pop(event.run_id, None)
         if span is None:
             return
         span.set_attributes(
@@ -158,6 +173,7 @@ class Spans:
             span.end()
         self._provider.force_flush(int(EXPORT_TIMEOUT_S * 1000))
         self._provider.shutdown()
+        self._measures.close()
 
     # --- inside ---
 
@@ -167,10 +183,24 @@ class Spans:
         )
         return self._tracer.start_span(name, context=parent, start_time=start_ns, **options)
 
-    def _add_ended(self, name: str, duration_s: float, parent: Any, attributes: dict[str, Any]) -> None:
-        """Add a span that has ended."""
+    def _add_ended(
+        self,
+        name: str,
+        duration_s: float,
+        parent: Any,
+        attributes: dict[str, Any],
+        *,
+        failed: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Add a span that has ended, and return it."""
         now = time.time_ns()
-        self._start(name, parent=parent, start_ns=now - int(duration_s * 1e9), attributes=attributes).end(now)
+        start_ns = now - int(duration_s * 1e9)
+        span = self._start(name, parent=parent, start_ns=start_ns, attributes=attributes, **options)
+        if failed:
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end(now)
+        return span
 
 
 class Spanned:

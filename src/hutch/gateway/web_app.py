@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hutch.gateway.auth.one_time_link_page import HEADERS as STATIC_HEADERS
 from hutch.gateway.auth.one_time_link_page import NOT_BUILT
 from hutch.gateway.gateway_context import Server
+from hutch.gateway.metrics import PAGE, SEEN
 
 routes = APIRouter(include_in_schema=False)
 
@@ -27,8 +28,8 @@ BUILT = Path(__file__).parents[1] / "web"
 NONCE, THEME = "__NONCE__", 'data-theme="auto"'
 # Addresses of pages; others that a browser opens get the same page, which says that there is nothing.
 PAGES = re.compile(
-    r"/(?:(?:s|c)/[^/]+(?:/play)?|settings(?:/[^/]+)?|new|changes|record|start|login|invite|design"
-    r"|interviews(?:/new)?|i/[^/]+(?:/assess|/report)?)?"
+    r"/(?:(?:s|c)/[^/]+(?:/play|/time)?|tasks(?:/[^/]+)?|settings(?:/[^/]+)?|new|changes|record|start|login|invite|design"
+    r"|analytics|activity|interviews(?:/new|/compare/[^/]+)?|i/[^/]+(?:/assess|/report)?)?"
 )
 NOT_PAGES = re.compile(r"/(?:api|assets|mcp|preview|metrics|healthz|readyz|link)(?:/|$)|/[^/]+\.\w+$")
 ASSET = re.compile(r"[\w-][\w.-]*\.(js|css|woff2|svg|png)")
@@ -52,6 +53,8 @@ class PageOrNotFound:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD") or not _opens_page(scope):
             await self._not_found(scope, receive, send)
             return
+        if (seen := scope.get(SEEN)) is not None:
+            seen[0] = PAGE
         response = await _page(Request(scope), 200 if PAGES.fullmatch(scope["path"]) else 404)
         await response(scope, receive, send)
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from hutch.jail.policy import Limits, Policy, profile
     from hutch.jail.shared_terminal import Terminal, open_terminal
     from hutch.jail.shell.command_results_and_events import Result
+    from hutch.jail.shell.shared_jails_and_shells import Shells, open_shell
     from hutch.jail.shell.shell import Shell
-    from hutch.jail.shell.shells_and_jails_by_session import Shells, open_shell
 
 __all__ = [
     "PIPE",
@@ -48,7 +48,7 @@ _MODULES = {
     "interface": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
     "shell.shell": ("Shell",),
     "shell.command_results_and_events": ("Result",),
-    "shell.shells_and_jails_by_session": ("Shells", "open_shell"),
+    "shell.shared_jails_and_shells": ("Shells", "open_shell"),
     "shared_terminal": ("Terminal", "open_terminal"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.egress import parse_allow_list
 from hutch.jail.egress_proxy_startup import Outside
-from hutch.jail.jail_working_directory import JailLocation, OpenLocation, to_location
+from hutch.jail.jail_directory_and_namespaces import JailLocation, OpenLocation, to_location
 from hutch.jail.launch.bubblewrap_launch import launch, launch_unsafe
 from hutch.jail.launch.jail_uid import Identity, claim_identity
 from hutch.jail.limits.limit_enforcement import Meter, make_group

@@ -8,6 +8,7 @@ performs them one by one.
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from hutch.domain.commit_text import DEFAULT_AUTHOR, parse_author
@@ -37,6 +38,7 @@ HOSTNAME = "hutch"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 MAX_TIMEOUT_S = 600.0
 TMPFS_LIMITS = ("tmp_bytes", "shm_bytes", "home_bytes")
+COVER_BYTES = 4096  # of an empty directory
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs could use all of it
 
 
@@ -88,6 +90,7 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     network: tuple[str, ...] = ()  # host patterns that the egress proxy allows; () is no network
     readonly: tuple[str, ...] = ()  # host directories, visible at the same path and read-only
+    hidden: tuple[str, ...] = ()  # host directories that are empty in the jail if it could see them
     also_at: tuple[str, ...] = ()  # more paths that link to the workspace, where nothing else is
     git_author: str = DEFAULT_AUTHOR  # of commits in the jail, unless git is configured there
     environment: tuple[tuple[str, str], ...] = ()  # added to every command's environment
@@ -213,9 +216,11 @@ def arguments(
     files: Mapping[str, int],
     seccomp_fd: int,
     beside: Sequence[tuple[str, str]] = (),
+    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """The options of bubblewrap. `files` maps each file made for the jail to the descriptor with its
-    content, `beside` lists read-only directories of the workspace: host path, path in the jail."""
+    content, `beside` lists read-only directories of the workspace: host path, path in the jail. `sources`
+    maps directories of `policy.readonly` to other paths on the host where they can be reached."""
     limits = policy.limits
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
@@ -238,13 +243,24 @@ def arguments(
         *_tmpfs("/tmp", limits.tmp_bytes, "1777"),
         *("--dir", "/home", *_tmpfs(HOME, limits.home_bytes, "0755")),
         *("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/mnt", "--dir", "/sys"),
-        *_flat(("--ro-bind", path, path) for path in policy.readonly),
+        *_flat(("--ro-bind", sources.get(path, path), path) for path in policy.readonly),
         *_flat(("--ro-bind", path, shown) for path, shown in beside),
+        *_flat(_covered(path) for path in hidden_paths(policy, system, [shown for _, shown in beside])),
         *("--bind" if policy.writable else "--ro-bind", workspace, WORKSPACE),
         *_flat(_link(path) for path in free_paths(policy, system)),
         *("--remount-ro", "/", "--chdir", WORKSPACE),
         *("--seccomp", str(seccomp_fd)),
     ]
+
+
+def hidden_paths(policy: Policy, system: System, beside: Sequence[str]) -> list[str]:
+    """The paths of `hidden` that the jail would see; a mount needs a place, so the others are left out."""
+    seen = (*system.directories, *policy.readonly, *beside)
+    return [path for path in policy.hidden if any(PurePosixPath(path).is_relative_to(each) for each in seen)]
+
+
+def _covered(path: str) -> tuple[str, ...]:
+    return (*_tmpfs(path, COVER_BYTES, "0555"), "--remount-ro", path)
 
 
 def free_paths(policy: Policy, system: System) -> list[str]:

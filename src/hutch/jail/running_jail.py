@@ -15,25 +15,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import Denied, Unavailable
-from hutch.jail.command_output import MAX_FULL_FILES, Capture, OutputFiles, run_to_end
+from hutch.jail.command_output_capture import MAX_FULL_FILES, Capture, OutputFiles, run_to_end
 from hutch.jail.command_process import KILL_TIMEOUT_S, SIGKILL, Command
 from hutch.jail.egress_proxy_startup import EgressProxy, Outside, open_egress
 from hutch.jail.interface import Exit, Finished, LimitHit, OnOutput, OnStart, Pipe, Size
 from hutch.jail.jail_processes import number_inside
+from hutch.jail.jail_request_validation import check_size, check_stdin, check_timeout, check_words
 from hutch.jail.launch.bubblewrap_launch import Launched
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.launch.teardown import Teardown
 from hutch.jail.launch.warden_control import Control
-from hutch.jail.limits.command_and_warden_oom_scores import prefer_commands
+from hutch.jail.limits.command_timeout_cap import capped_timeout
 from hutch.jail.limits.limit_enforcement import Mark, Meter
-from hutch.jail.limits.limit_hits_of_commands import Suspect, capped_timeout, hit_by_signal, size
+from hutch.jail.limits.limit_hit_attribution import EndedCommand, limit_of_signal
 from hutch.jail.limits.limit_watcher import EndedCommands
+from hutch.jail.limits.oom_scores import prefer_commands
 from hutch.jail.machine_checks import jail_fix
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.pty_opening import open_terminal
-from hutch.jail.request_checks import check_size, check_stdin, check_timeout, check_words
 from hutch.jail.shared_file_mappings import NONE_MAPPED, MappedFiles, find_mapped_files
 from hutch.jail.tcp_sockets_into_jail import connect_inside, listen_inside
 
@@ -158,13 +160,13 @@ class Jailed:
         exit_, timed_out = await run_to_end(process, capture, timeout_s=remaining_s, on_output=on_output)
         hit = hit_at_timeout if timed_out else None
         await self._meter.find_causes(process.reaper, alone=not self._commands - {process})
-        suspect = Suspect(
+        command = EndedCommand(
             process.reaper,
             mark.at,
             has_failed=exit_.code != 0,
             was_alone=is_first and self._starts == starts + 1,
         )
-        hit = self._meter.hit_since(mark, suspect) or hit or hit_by_signal(exit_, limits)
+        hit = self._meter.hit_since(mark, command) or hit or limit_of_signal(exit_, limits)
         return Finished(
             exit_code=exit_.code,
             signal=exit_.signal,
@@ -241,10 +243,10 @@ class Jailed:
         """This moment, for `limit_hit`. `inspect_soon` makes the watcher inspect the jail soon."""
         return self._meter.mark(inspect_soon=inspect_soon)
 
-    def limit_hit(self, since: Mark, ended: Exit, suspect: Suspect | None = None) -> LimitHit | None:
+    def limit_hit(self, since: Mark, ended: Exit, command: EndedCommand | None = None) -> LimitHit | None:
         """The limit that was hit since the mark, by the given command if there is one, or that ended a
         command just now."""
-        return self._meter.hit_since(since, suspect) or hit_by_signal(ended, self.policy.limits)
+        return self._meter.hit_since(since, command) or limit_of_signal(ended, self.policy.limits)
 
     async def find_growth(self, reaper: int = 0) -> LimitHit | None:
         """The limit of the workspace that a command has exceeded, by its reaper, which has just ended."""
@@ -259,7 +261,7 @@ class Jailed:
     def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
         """Every limit that was hit since the mark, each once; `ended` is a command that has just ended."""
         hits = self._meter.hits_since(since, closely=ended is not None)
-        own = hit_by_signal(ended, self.policy.limits) if ended else None
+        own = limit_of_signal(ended, self.policy.limits) if ended else None
         return [*hits, own] if own and own not in hits else hits
 
     async def linked_outside(self) -> int:
@@ -340,7 +342,7 @@ class Jailed:
         Teardown(self._warden, self._launched.process).kill()
         kills = self._meter.kills()
         if kills:
-            max_memory = size(self.policy.limits.memory_bytes)
+            max_memory = readable_size(self.policy.limits.memory_bytes)
             reason += f" The kernel killed {kills} of its processes: memory_bytes is {max_memory}. Raise it."
         return reason
 

@@ -3,8 +3,8 @@
 import socket
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
+from hutch.jail.jail_request_validation import check_address
 from hutch.jail.launch.warden_control import Control, connected
-from hutch.jail.request_checks import check_address
 
 
 async def connect_inside(control: Control, host: str, port: int) -> socket.socket:

@@ -7,8 +7,8 @@ from typing import Any
 from hutch.llm import interface
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import count, fields
+from hutch.llm.reply_normalization import CallIds, Meter, json_object
 from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, Thought, in_order
-from hutch.llm.tool_call_and_usage_normalization import CallIds, Meter, json_object
 from hutch.llm.transient_error import Transient
 
 FINISHES: dict[str | None, interface.FinishReason] = {

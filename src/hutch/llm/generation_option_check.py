@@ -2,7 +2,7 @@
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.generation_options import Generation
-from hutch.llm.model_name import parse_model_name
+from hutch.llm.model_and_key_names import parse_model_name
 
 MAX_TEMPERATURES = {"anthropic": 1.0}  # others: 2
 EXCLUSIVE = ("anthropic", "openai")  # their models think only at their own temperature

@@ -6,10 +6,10 @@ from typing import Any
 
 from hutch.llm.image_support import for_account
 from hutch.llm.interface import Delta, Request
-from hutch.llm.provider_account import Account
+from hutch.llm.model_address_and_key import Account
 from hutch.llm.provider_errors import check_deltas, translate_errors
 from hutch.llm.provider_http_client import ApiClient
-from hutch.llm.tool_call_and_usage_normalization import CallIds
+from hutch.llm.reply_normalization import CallIds
 
 
 class HttpModel(ABC):

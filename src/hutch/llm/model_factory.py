@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.llm.http_get import http_get
 from hutch.llm.interface import Model
-from hutch.llm.model_name import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
+from hutch.llm.model_address_and_key import Account
+from hutch.llm.model_and_key_names import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
 from hutch.llm.rejected_key_source import KeySource
 from hutch.llm.retry import RetryingModel, RetryPolicy
-from hutch.llm.scripted import DEMO, ScriptedModel
+from hutch.llm.scripted_model import DEMO, ScriptedModel
 from hutch.system.lazy_dataclass import dataclass
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -65,9 +66,7 @@ def open_model(name: ModelName, access: Access) -> Model:
     """Open a model that retries. This imports the HTTP client."""
     if name.provider == "scripted":
         return RetryingModel(_load_script(name), access.retry_policy)
-    base_url = check_access(name, access)
-    key = access.key(name.provider) or ""
-    return RetryingModel(_open(name, key, base_url, access), access.retry_policy)
+    return RetryingModel(_open(name, access), access.retry_policy)
 
 
 def check_access(name: ModelName, access: Access) -> str:
@@ -115,19 +114,23 @@ def is_address(text: str) -> bool:
     return is_http and has_valid_port and text.isprintable()
 
 
-def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
-    from hutch.llm.provider_account import Account
-
+def find_account(name: ModelName, access: Access) -> Account:
+    """The account of a model; an error when the key or the address is unusable."""
+    base_url = check_access(name, access)
     if name.provider == "ollama":
         base_url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1"
-    account = Account(
+    return Account(
         name.provider,
         name.model,
-        key,
+        access.key(name.provider) or "",
         base_url,
         headers=access.headers.get(name.provider, {}),
         key_source=access.key_sources.get(key_name(name.provider)),
     )
+
+
+def _open(name: ModelName, access: Access) -> Model:
+    account = find_account(name, access)
     match name.provider:
         case "anthropic":
             from hutch.llm.anthropic import AnthropicModel

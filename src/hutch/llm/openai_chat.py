@@ -7,7 +7,7 @@ from typing import Any
 from hutch.llm import interface
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.tool_call_and_usage_normalization import CallIds, Meter, json_arguments
+from hutch.llm.reply_normalization import CallIds, Meter, json_arguments
 from hutch.llm.transient_error import Transient
 
 FINISHES: dict[str | None, interface.FinishReason] = {

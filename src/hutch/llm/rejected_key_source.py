@@ -6,7 +6,7 @@ instead. A key that is replaced in a later source has no effect.
 
 from collections.abc import Collection, Mapping
 
-from hutch.llm.model_name import KEY_NAMES, key_variables
+from hutch.llm.model_and_key_names import KEY_NAMES, key_variables
 from hutch.system.lazy_dataclass import dataclass
 
 

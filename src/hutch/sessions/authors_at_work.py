@@ -4,7 +4,7 @@ The kernel stamps each change of a file with its time (ctime), which no process 
 authors of a change are those who were at work at that time. Times are of the clock of these stamps.
 
 A program may wait for hours: an editor, a server, `sleep`. Work whose processes can be followed counts only
-while they may have run (`jail/command_activity_by_cpu_clock.py`). Their clocks are read when work begins or
+while they may have run (`jail/command_cpu_activity.py`). Their clocks are read when work begins or
 ends, after each scan, and until they stand still, so two readings surround each change.
 """
 
@@ -15,9 +15,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from hutch.domain.current_actor_and_event_author import Actor, acting
+from hutch.domain.current_actor_and_author import Actor, acting
 from hutch.domain.events import CommandEnded, CommandStarted, CommandYielded, Event, JobsDetached, JobsEnded
-from hutch.jail.command_activity_by_cpu_clock import RunClock
+from hutch.jail.command_cpu_activity import RunClock
 from hutch.snapshots.disk_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 from hutch.system.lazy_dataclass import dataclass
 

@@ -8,7 +8,7 @@ earlier run was still at work.
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
     ChangesUndone,
@@ -30,7 +30,7 @@ from hutch.domain.events import (
 )
 from hutch.sessions.state_before_last_run import before_last_run
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended
 # A snapshot may be taken before the end of a job, and recorded after it; the next is not.

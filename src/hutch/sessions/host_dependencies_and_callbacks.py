@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from hutch.agent.session_recorder import Recorder
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
-from hutch.sessions.requests import Request
+from hutch.sessions.file_and_command_requests import Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log_interface import EventLog
-from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
+from hutch.store.session_rate_limits import NO_RATES, SessionRates
 from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.files.files import CheckPath
+from hutch.workspace.files.file_reads_and_changes import CheckPath
 
 if TYPE_CHECKING:
     from hutch.sessions.live_session import LiveSession
@@ -76,6 +76,7 @@ class HostDependencies:
     reserved_for: str = ""  # the only worker that may claim runs of these sessions; empty: any worker
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
     rates: SessionRates = NO_RATES
+    opens_in_place: bool = False  # sessions may work in a user's directory itself
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_HASHES))
 
     @property

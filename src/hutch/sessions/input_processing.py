@@ -32,11 +32,11 @@ from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.trace_id import trace_id
-from hutch.sessions.approval_extension import extend_approval
 from hutch.sessions.input_withdrawal import WITHDRAWN, withdraw
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.undo_and_redo_input_processing import process_undo
-from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, OVER, abandon, report_abandoned
+from hutch.sessions.session_approvals import extend_approval
+from hutch.sessions.undo_inputs import process_undo
+from hutch.sessions.waiting_run_cancellation import CANCELLED, OVER, abandon, report_abandoned
 from hutch.system.clock_without_jumps import wall_ms
 
 MAX_ATTEMPTS, ATTEMPT_INTERVAL_S = 50, 0.02  # to stop a run that is being claimed
@@ -163,8 +163,8 @@ async def _process(live: LiveSession, submitted: SessionInput) -> None:
             if await _cancel(live):
                 await _drop_messages(live, submitted)
             await live.taken(submitted)
-        case inputs.Pause():
-            await _pause(live, submitted)
+        case inputs.Pause(programs=programs):
+            await _pause(live, submitted, programs=programs)
             await live.taken(submitted)
         case inputs.Resume():
             await _resume(live, submitted)
@@ -233,12 +233,14 @@ async def _drop_messages(live: LiveSession, cancel: SessionInput) -> None:
         await live.publish_state()  # it waited for the messages
 
 
-async def _pause(live: LiveSession, submitted: SessionInput) -> None:
+async def _pause(live: LiveSession, submitted: SessionInput, *, programs: bool) -> None:
     if (await live.sessions.get(live.id)).state == "paused":
         return
     await live.append([SessionPaused(by=submitted.by)])
     await live.sessions.set(live.id, state="paused", reason="")
     await _stop(live, leaves_open=True)
+    if programs:
+        await live.stop_programs()
     await live.sessions.set(live.id, state="paused", reason="")
 
 
@@ -256,6 +258,7 @@ async def _resume(live: LiveSession, submitted: SessionInput) -> None:
     if (await live.sessions.get(live.id)).state != "paused":
         return
     await live.append([SessionResumed(by=submitted.by)])
+    await live.resume_programs()
     waiting = await live.runs.unfinished(live.id)
     await live.sessions.set(live.id, state="queued" if waiting else live.state, reason="")
     await live.runs.requeue(live.id, worker=live.dependencies.reserved_for)

@@ -6,7 +6,7 @@ example after a crash, it has the same result.
 
 from hutch.domain.events import InputProcessed, RunStarted
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.waiting_run_and_delivery_cancellation import abandon
+from hutch.sessions.waiting_run_cancellation import abandon
 
 MAX_RUNS = 100  # the newest ones, which may wait
 WITHDRAWN = "It was withdrawn."

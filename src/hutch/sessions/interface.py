@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
-from hutch.sessions.requests import Request
+from hutch.sessions.file_and_command_requests import Request
 from hutch.system.lazy_dataclass import dataclass
 
 T = TypeVar("T")

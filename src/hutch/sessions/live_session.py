@@ -13,12 +13,12 @@ from typing import Any
 import structlog
 
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
 from hutch.agent.run_setup import UserMessage
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.agent.tools.model_written_paths import escape_surrogates
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.events import (
     ApprovalAnswered,
     DeliveryEnded,
@@ -39,11 +39,12 @@ from hutch.domain.inputs import Redo, Undo
 from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.change_recorder import newest_snapshot
+from hutch.sessions.debugging.session_breakpoints import Breakpoints
+from hutch.sessions.file_and_command_request_handler import RequestHandler
+from hutch.sessions.file_and_command_requests import CheckUndo, Request
+from hutch.sessions.file_change_recorder import newest_snapshot
 from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.pending_questions import Waits
-from hutch.sessions.request_handler import RequestHandler
-from hutch.sessions.requests import CheckUndo, Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.sandbox_with_recorders import OpenedSandbox, open_sandbox
 from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
@@ -52,7 +53,7 @@ from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.uncancellable_work import run_to_end
-from hutch.workspace.files.files import CheckPath
+from hutch.workspace.files.file_reads_and_changes import CheckPath
 from hutch.workspace.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -69,6 +70,7 @@ class LiveSession:
         self.recorder.listeners.append(self._note)
         self.activity = Activity()
         self.tests = SessionTests(self.recorder, dependencies.rows)
+        self.breakpoints = Breakpoints(self.recorder)
         self.sessions = Sessions(dependencies.rows)
         self.runs = Runs(dependencies.rows)
         self.inputs = Inputs(dependencies.rows)
@@ -91,6 +93,7 @@ class LiveSession:
         self._noting: set[asyncio.Future[None]] = set()
         self._opening = asyncio.Lock()
         self._open: OpenedSandbox | None = None
+        self.is_closed = False  # its host stops, and would not close a jail that opens now
 
     async def append(self, events: Sequence[Event]) -> int:
         return await self.recorder.append(events)
@@ -193,6 +196,8 @@ class LiveSession:
     async def open(self, *, changes: bool = True) -> Sandbox:
         """Open the workspace and its jail. A caller that `changes` nothing does not wake the session."""
         async with self._opening:
+            if self.is_closed:
+                raise Unavailable("Hutch is stopping. Try again when it runs again.")
             if self._open is not None and self._open.lost:
                 await self._shut(reason="its jail was lost")
             if self._open is None:
@@ -231,6 +236,20 @@ class LiveSession:
         async with self._opening:
             await self._shut(reason=reason)
 
+    async def shut_down(self, *, reason: str) -> None:
+        """Park for good: its host stops."""
+        self.is_closed = True
+        await self.park(reason=reason)
+
+    async def stop_programs(self) -> None:
+        """Stop the programs in the jail, if it is open. One that opens later has none."""
+        if self._open is not None and self._open.programs is not None:
+            await self._open.programs.stop()
+
+    async def resume_programs(self) -> None:
+        if self._open is not None and self._open.programs is not None:
+            await self._open.programs.resume()
+
     @asynccontextmanager
     async def used(self, *, changes: bool = True) -> AsyncIterator[Sandbox]:
         """Hold the sandbox open while the caller uses it."""
@@ -248,6 +267,7 @@ class LiveSession:
         opened = self._open
         return opened is not None and (
             opened.terminals.used
+            or opened.debugger.is_used
             or any(command.running for command in opened.sandbox.shells.background.list())
         )
 

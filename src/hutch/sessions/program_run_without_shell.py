@@ -7,10 +7,10 @@ from collections.abc import Callable
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.exec_without_shell import check_allowed
 from hutch.agent.tools.interface import CommandOutput
-from hutch.domain.current_actor_and_event_author import current_actor
+from hutch.domain.current_actor_and_author import current_actor
 from hutch.domain.events import CommandEnded, CommandStarted
 from hutch.jail.interface import Finished
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.sandbox import Sandbox
 
 SHELL = "exec"  # in events

@@ -14,13 +14,13 @@ from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.edit.file_operation_types import FileChange
 from hutch.snapshots.comparison import Change
 from hutch.snapshots.git_storage import Snapshot
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
+from hutch.workspace.difference_pages_and_patch import Difference
 from hutch.workspace.files.directory_listing import Entry, Page
-from hutch.workspace.files.files import PathStatus
+from hutch.workspace.files.file_reads_and_changes import PathStatus
 from hutch.workspace.files.partial_read import Bytes
 from hutch.workspace.ripgrep_search import GlobResult, GrepResult
 from hutch.workspace.search_match_redaction import Line, redact_lines
-from hutch.workspace.snapshot_comparison import Difference
 
 WITH_TEXT = (Page, PathStatus, GrepResult, GlobResult, Difference, EditResult, Snapshot)
 

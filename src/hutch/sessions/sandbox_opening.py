@@ -1,21 +1,27 @@
 """Opens the sandbox of a session: a workspace with its jail and shells."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.repository_testing.services_for_tests import Report
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
 from hutch.agent.session_recorder import Recorder
 from hutch.jail.egress import Admit, EgressAttempt
 from hutch.jail.egress_proxy_startup import Outside
+from hutch.jail.jail_directory_and_namespaces import JailLocation, to_location
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.shell.command_results_and_events import ShellEvent
-from hutch.jail.shell.shells_and_jails_by_session import Shells
+from hutch.jail.shell.shared_jails_and_shells import Shells
 from hutch.sessions.sandbox import Sandbox
 from hutch.system.lazy_dataclass import dataclass
+from hutch.workspace.code_search.search_by_meaning import Embeds
 from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspace import Workspace
 
@@ -27,6 +33,7 @@ class SandboxOptions:
     networks: tuple[str, ...]  # private networks that its jail may reach
     allowed_commands: tuple[str, ...]  # programs that `exec` may run; empty: all
     suite_options: Callable[[Report | None], SuiteOptions]  # takes a function for events of test services
+    embedder: Embeds | None = None  # for search by meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +64,14 @@ class SandboxOpener:
             rules = await workspace.policy(asked)
             options = self.options(workspace.record)
             if not await workspace.list_snapshots():  # the baseline for diffs, before any change
-                await workspace.snapshot("as it came")
+                await workspace.snapshot("at the start")
 
             def report(event: ShellEvent | EgressAttempt) -> None:
                 if recorder is not None:
                     recorder.report(as_event(event))
 
             outside = Outside(on_egress=report, also_allow_networks=options.networks, admit=admit)
+            beside = partial(self._open_beside, workspace.place, replace(outside, always=True))
             jail = await stack.enter_async_context(self.open_jail(workspace.place, rules, outside))
             jail.requested_policy = asked
             is_there = await workspace.work(workspace.files.is_directory, start_in)  # it may not be committed
@@ -72,7 +80,23 @@ class SandboxOpener:
                 shells.admit = recorder.append
             stack.push_async_callback(_close, jail, shells)
             suites = options.suite_options(recorder.report if recorder is not None else None)
-            yield Sandbox(workspace, jail, shells, options.allowed_commands, suite_options=suites)
+            yield Sandbox(
+                *(workspace, jail, shells, options.allowed_commands),
+                suite_options=suites,
+                embedder=options.embedder,
+                open_beside=beside,
+            )
+
+    @asynccontextmanager
+    async def _open_beside(
+        self, place: JailLocation, outside: Outside, policy: Policy, use: str
+    ) -> AsyncIterator[Jailed]:
+        """Open another jail for the session, on its workspace or on an empty directory."""
+        with TemporaryDirectory(prefix="hutch-empty-") as empty:
+            await asyncio.to_thread(Path(empty).chmod, 0o755)  # the jail may have another user
+            where = to_location(empty) if use == "none" else place
+            async with self.open_jail(where, policy, outside) as jail:
+                yield jail
 
 
 async def _close(jail: Jailed, shells: Shells) -> None:

@@ -9,15 +9,17 @@ import structlog
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event
 from hutch.domain.session import Session
-from hutch.sessions.change_recorder import ChangeRecorder
+from hutch.sessions.author_process_clock_lookup import WorkClocks
 from hutch.sessions.command_and_terminal_recorder import OutputRecorder
-from hutch.sessions.request_handler import RequestHandler
+from hutch.sessions.debugging.shared_debugger import SharedDebugger
+from hutch.sessions.file_and_command_request_handler import RequestHandler
+from hutch.sessions.file_change_recorder import ChangeRecorder
+from hutch.sessions.program_freeze_during_pause import StoppedPrograms
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.snapshot_schedule import SnapshotSchedule
 from hutch.sessions.terminals import Terminals
 from hutch.sessions.user_and_automatic_test_runs import UserTests
-from hutch.sessions.working_process_cpu_clocks import WorkClocks
-from hutch.store.terminal_export import count_terminals
+from hutch.store.terminal_recording_export import count_terminals
 
 if TYPE_CHECKING:
     from hutch.sessions.live_session import LiveSession
@@ -54,6 +56,7 @@ class OpenedSandbox:
             live.activity,
             self._take_after_prompt,
         )
+        self.debugger = SharedDebugger(live, sandbox, self.output_recorder, self.snapshot_schedule.take_soon)
         sandbox.workspace.snapshots.find_mapped = sandbox.jail.mapped_files
         live.activity.find_clock = WorkClocks(sandbox.shells, self.terminals).find
         self.request_handler = RequestHandler(
@@ -62,10 +65,12 @@ class OpenedSandbox:
             self.output_recorder,
             self.terminals,
             self.tests,
+            self.debugger,
             hashing=live.dependencies.hashing,
         )
         self._loop = asyncio.get_running_loop()
         self._pidfd = sandbox.jail.warden_pidfd
+        self.programs = StoppedPrograms(sandbox.jail.warden_pid) if self._pidfd >= 0 else None
         if self._pidfd >= 0:  # without a jail there is none
             self._loop.add_reader(self._pidfd, self._lose)
 
@@ -73,6 +78,7 @@ class OpenedSandbox:
         """Close everything in it. Returns the number of the last snapshot, 0 when there is none."""
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
+        await self.debugger.close()
         await self.tests.close()
         services = self.sandbox.suite_options.services
         if services is not None and not self.lost:
@@ -92,6 +98,8 @@ class OpenedSandbox:
         finally:
             await self._stack.aclose()
             self.change_recorder.close()
+            if self.programs is not None:  # they have ended; this releases their descriptors
+                await self.programs.resume()
         return snapshot
 
     async def start(self, recorded: int, *, is_new: bool) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
-from hutch.domain.current_actor_and_event_author import Actor
+from hutch.domain.current_actor_and_author import Actor
 from hutch.domain.events import Event, FileChanged, FilesChanged
 from hutch.edit.file_operation_types import FileChange
-from hutch.snapshots.git_tree_layout import FILES, Item, Leaf
+from hutch.snapshots.snapshot_tree_layout import FILES, Item, Leaf
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_LISTED = 1000  # files of one author and cause that are listed one by one,

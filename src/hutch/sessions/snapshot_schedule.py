@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from hutch.agent.session_recorder import Recorder
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import HutchError
 from hutch.domain.events import CommandEnded, Event
 from hutch.sessions.authors_at_work import Activity

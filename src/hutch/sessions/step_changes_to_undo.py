@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.events import (
     ChangesUndone,

@@ -9,7 +9,7 @@ import termios
 from hutch.domain.events import Event, TerminalTyped
 from hutch.jail.shared_terminal import Terminal
 from hutch.sessions.command_and_terminal_recorder import OutputRecorder
-from hutch.sessions.terminal_commands import TerminalCommands
+from hutch.sessions.commands_typed_in_terminal import TerminalCommands
 
 LOCAL_MODES = 3  # the index in a list of terminal modes
 

@@ -21,7 +21,7 @@ MIN_KEY_BYTES = 4  # of the beginning of a key, which are held until more output
 
 
 class KeyMask:
-    """Hides the key of a shell's marks: who knows it could report commands in the name of others.
+    """Hides the key of a shell's marks: a program that knows it could report commands in the name of others.
 
     A shell may print it anywhere, for example after `set -x`.
     """

@@ -8,9 +8,9 @@ from hutch.domain.errors import BadRequest
 from hutch.jail.interface import Size
 from hutch.jail.leftover_job_detection import JobWatch
 from hutch.jail.shared_terminal import Terminal, TerminalReader
-from hutch.sessions.agent_use_of_user_terminals import AgentTyping
-from hutch.sessions.requests import TerminalState
-from hutch.sessions.terminal_commands import TerminalCommands
+from hutch.sessions.agent_terminal_access import AgentTyping
+from hutch.sessions.commands_typed_in_terminal import TerminalCommands
+from hutch.sessions.file_and_command_requests import TerminalState
 from hutch.sessions.terminal_input_recorder import TerminalInput
 from hutch.sessions.terminal_masking import MaskedReader
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from hutch.agent.session_recorder import Recorder, redact_event
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
     CommandEnded,
@@ -25,7 +25,7 @@ from hutch.domain.events import (
     TerminalPrinted,
     TerminalResized,
 )
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Size
 from hutch.jail.leftover_job_detection import JobWatch
@@ -34,9 +34,9 @@ from hutch.jail.shared_terminal import start_terminal
 from hutch.jail.shell_prompt_marks import marked_program
 from hutch.sessions.authors_at_work import Activity
 from hutch.sessions.command_and_terminal_recorder import OutputRecorder
-from hutch.sessions.requests import TerminalProgram, TerminalState
+from hutch.sessions.commands_typed_in_terminal import TerminalCommands
+from hutch.sessions.file_and_command_requests import TerminalProgram, TerminalState
 from hutch.sessions.shell_mark_parser import Mark, MarkParser
-from hutch.sessions.terminal_commands import TerminalCommands
 from hutch.sessions.terminal_input_recorder import TerminalInput
 from hutch.sessions.terminal_masking import KeyMask, MaskedReader, first_masked
 from hutch.sessions.terminal_state_and_viewer import Held, TerminalViewer, checked_size
@@ -75,7 +75,7 @@ class Terminals:
 
     @property
     def used(self) -> bool:
-        """True while somebody watches one, or a program runs in one."""
+        """True while a client watches one, or a program runs in one."""
         return any(held.viewers or held.is_working for held in self._held.values())
 
     def commands(self, id: str) -> "list[Command]":

@@ -14,14 +14,14 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry, FileChanged, FilesChanged
 from hutch.edit.text_merge import MAX_MERGE_BYTES, Labels, merge_texts
 from hutch.sessions.changes_to_undo import UndoTarget
+from hutch.sessions.file_versions_for_undo import StagedFiles, Version, current_versions, is_work
 from hutch.sessions.undo_conflict_authors import ConflictAuthors
 from hutch.sessions.undo_moved_files import follow, moved_paths
 from hutch.sessions.undo_occupied_paths import check_places
 from hutch.sessions.undo_planning import Merged, Mode, PlannedFile, Reason, UndoPlan, plan_undo
 from hutch.sessions.undo_refusal import MAX_LISTED, MAX_NAMED, refuse_undo
 from hutch.sessions.undo_target_versions import Reversals, read_reversals
-from hutch.sessions.versions_compared_by_undo import StagedFiles, Version, current_versions, is_work
-from hutch.snapshots.path_version_reading_and_restoring import (
+from hutch.snapshots.path_version_restore import (
     NewFile,
     PathVersion,
     PutResult,
@@ -30,7 +30,7 @@ from hutch.snapshots.path_version_reading_and_restoring import (
     put_versions,
 )
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.files.files import CheckPath
+from hutch.workspace.files.file_reads_and_changes import CheckPath
 from hutch.workspace.workspace import Workspace, snapshot_content
 
 MAX_ROUNDS = 4
@@ -45,10 +45,10 @@ class UndoResult:
     before: int  # snapshots
     after: int
     files: tuple[str, ...] = ()  # changed
-    merged: tuple[str, ...] = ()  # with later changes of others
+    merged: tuple[str, ...] = ()  # with later changes by others
     marked: tuple[str, ...] = ()  # with conflict markers
     kept: Mapping[str, Reason] = field(default_factory=dict)  # left as they were, and why
-    discarded: tuple[str, ...] = ()  # without later changes of others
+    discarded: tuple[str, ...] = ()  # without later changes by others
 
     def fields(self, clean: Clean) -> dict[str, Any]:
         """The fields of an event about it."""
@@ -94,7 +94,7 @@ class FileUndo:
         self._moved = moved_paths(self._reversals.changes, self._entries, mine, self._clean)
 
     async def check(self, number: int) -> UndoPlan[Version]:
-        """Plan the undo of the files as in a snapshot; refuse if that meets changes of others."""
+        """Plan the undo of the files as in a snapshot; refuse if that meets changes by others."""
         plan = await self._plan(number)
         if plan.conflicts:
             finder = ConflictAuthors(

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, FileChanged
 from hutch.sessions.changes_to_undo import UndoTarget
+from hutch.sessions.file_versions_for_undo import Version, read_version
 from hutch.sessions.undo_planning import Reason
 from hutch.sessions.undo_target_versions import Reversals
-from hutch.sessions.versions_compared_by_undo import Version, read_version
-from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
+from hutch.snapshots.path_version_restore import SnapshotVersions
 from hutch.workspace.workspace import Workspace
 
 MAX_MERGES = 40  # for one file; with more changes, all authors are named
@@ -102,7 +102,7 @@ class ConflictAuthors:
 def later_changes(
     entries: Sequence[Entry], target: UndoTarget, path: str, *, around: bool = False
 ) -> list[FileChanged]:
-    """The changes of others to a file of the target since its first change; the path is as in the log.
+    """The changes by others to a file of the target since its first change; the path is as in the log.
 
     `around`: also changes of files above and below it.
     """

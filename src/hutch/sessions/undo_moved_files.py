@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hutch.domain.events import Entry, FileChanged
+from hutch.sessions.file_versions_for_undo import Version
 from hutch.sessions.undo_planning import Reversal
-from hutch.sessions.versions_compared_by_undo import Version
 
 
 def moved_paths(

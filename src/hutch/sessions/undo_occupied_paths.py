@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
+from hutch.sessions.file_versions_for_undo import Version
 from hutch.sessions.undo_planning import UndoPlan
-from hutch.sessions.versions_compared_by_undo import Version
-from hutch.snapshots.git_tree_layout import Branch, Leaf
-from hutch.snapshots.path_version_reading_and_restoring import SnapshotVersions
+from hutch.snapshots.path_version_restore import SnapshotVersions
+from hutch.snapshots.snapshot_tree_layout import Branch, Leaf
 
 
 def check_places(plan: UndoPlan[Version], now: SnapshotVersions) -> None:

@@ -64,7 +64,7 @@ class PlannedFile(Generic[Version]):
     current: Version | None
     version: Version | None  # after the undo; with markers if lines conflict
     earliest: Version | None = None  # before the first change that is taken back
-    is_merged: bool = False  # changes of others were kept in it
+    is_merged: bool = False  # changes by others were kept in it
     is_marked: bool = False  # `version` has markers
     is_unclear: bool = False  # others may have made a change of its content
     conflict: Reason | None = None
@@ -209,7 +209,7 @@ class _Planning(Generic[Version]):
     async def _combine(
         self, change: Reversal[Version], ours: PlannedFile[Version], result: PlannedFile[Version]
     ) -> bool:
-        """Merge a reversal with changes of others into `result`; False if that is impossible."""
+        """Merge a reversal with changes by others into `result`; False if that is impossible."""
         if ours.version is None or change.before is None:
             reason: Reason = "deleted_since" if ours.version is None else "changed_since"
             result.conflict = result.conflict or reason

@@ -11,7 +11,7 @@ from hutch.sessions.undo import Clean, FileUndo
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.files.files import CheckPath
+from hutch.workspace.files.file_reads_and_changes import CheckPath
 from hutch.workspace.workspace import Workspace
 
 ReadEntries = Callable[[], Awaitable[Sequence[Entry]]]
@@ -26,7 +26,7 @@ class PreparedUndo:
     snapshot: int  # of the current files
 
     async def check(self) -> None:
-        """Raise if it meets changes of others."""
+        """Raise if it meets changes by others."""
         await self.files.check(self.snapshot)
 
     async def check_paths(self) -> None:

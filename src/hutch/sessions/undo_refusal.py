@@ -1,8 +1,8 @@
-"""The refusal of an undo that meets changes of others: it names each file, its authors and the choices."""
+"""The refusal of an undo that meets changes by others: it names each file, its authors and the choices."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import WorkWouldBeLost
 from hutch.sessions.undo_conflict_authors import Group
 from hutch.sessions.undo_planning import Reason

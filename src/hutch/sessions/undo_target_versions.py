@@ -14,12 +14,12 @@ from dataclasses import field
 from hutch.domain.errors import NotFound
 from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
+from hutch.sessions.file_versions_for_undo import StagedFiles, Version, is_append_only, read_version
 from hutch.sessions.undo_planning import Reversal
-from hutch.sessions.versions_compared_by_undo import StagedFiles, Version, is_append_only, read_version
 from hutch.snapshots.comparison import Difference, differences
-from hutch.snapshots.git_tree_layout import EMPTY_BRANCH, FILES, Branch, Leaf
-from hutch.snapshots.path_version_reading_and_restoring import NotStored, SnapshotVersions, StoredFile
+from hutch.snapshots.path_version_restore import NotStored, SnapshotVersions, StoredFile
 from hutch.snapshots.snapshot import Snapshots
+from hutch.snapshots.snapshot_tree_layout import EMPTY_BRANCH, FILES, Branch, Leaf
 from hutch.system.lazy_dataclass import dataclass
 
 Pair = tuple[int, int]  # the snapshots before and after a change

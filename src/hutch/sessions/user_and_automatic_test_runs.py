@@ -15,12 +15,12 @@ import structlog
 
 from hutch.agent.repository_testing.session_test_runs import ALL, RequestedTests, RunningTests
 from hutch.agent.repository_testing.test_selection import Selection
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import RepositoryTests
-from hutch.domain.current_actor_and_event_author import HUTCH
+from hutch.agent.repository_testing.workspace_test_suites import RepositoryTests
+from hutch.domain.current_actor_and_author import HUTCH
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.events import Event, FileChanged, FilesChanged
+from hutch.sessions.file_and_command_requests import FoundSuite, StartTests
 from hutch.sessions.interface import Delta
-from hutch.sessions.requests import FoundSuite, StartTests
 from hutch.sessions.sandbox import Sandbox
 
 if TYPE_CHECKING:

@@ -28,9 +28,12 @@ class WarmPool:
     max_unused_s: float = MAX_UNUSED_S
     _opening: dict[str, tuple[Opening, "asyncio.Task[Sandbox]"]] = field(default_factory=dict)
     _closing: set["asyncio.Task[None]"] = field(default_factory=set)
+    _is_closed: bool = False
 
     def warm(self, workspace_id: str, opening: Opening) -> None:
         """Start to open a sandbox. It is closed again when it is not taken in time."""
+        if self._is_closed:
+            return
         task = asyncio.ensure_future(opening.__aenter__())
         self._opening[workspace_id] = (opening, task)
         asyncio.get_running_loop().call_later(self.max_unused_s, self._expire, workspace_id, task)
@@ -55,7 +58,8 @@ class WarmPool:
             await opening.__aexit__(None, None, None)
 
     async def close(self) -> None:
-        """Close the sandboxes that were not taken."""
+        """Close the sandboxes that were not taken, and open no more."""
+        self._is_closed = True
         unused, self._opening = list(self._opening.values()), {}
         await asyncio.gather(*self._closing, *(_close(opening, task) for opening, task in unused))
 

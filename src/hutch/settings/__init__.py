@@ -6,7 +6,14 @@ so they are imported on first use.
 
 from typing import TYPE_CHECKING, Any
 
-from hutch.settings.installation_paths import Paths, editor_variable, find_paths, named_server, terminal_type
+from hutch.settings.installation_paths import (
+    Paths,
+    editor_variable,
+    find_paths,
+    named_server,
+    proxy_is_named,
+    terminal_type,
+)
 
 if TYPE_CHECKING:
     from hutch.settings.layered_loading import LoadedSettings, load, user_environment
@@ -20,6 +27,7 @@ __all__ = [
     "find_paths",
     "load",
     "named_server",
+    "proxy_is_named",
     "terminal_type",
     "user_environment",
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.running_server_announcement_and_discovery import ServerFiles
+from hutch.system.server_announcement_and_discovery import ServerFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,26 @@ class Paths:
     def personas(self) -> Path:
         """The user's own personas; it need not exist."""
         return self.config_file.parent / "personas"
+
+    @property
+    def catalogue(self) -> Path:
+        """The list of extensions; it need not exist."""
+        return self.config_file.with_name("extensions.json")
+
+    @property
+    def extensions(self) -> Path:
+        """The trials and approvals of extensions."""
+        return self.data / "extensions"
+
+    @property
+    def hooks(self) -> Path:
+        """The owner's hooks; it need not exist."""
+        return self.config_file.with_name("hooks.json")
+
+    @property
+    def trusted_hooks(self) -> Path:
+        """The hooks of repositories that users have trusted."""
+        return self.data / "trusted-hooks"
 
     @property
     def approvals(self) -> Path:
@@ -125,6 +145,12 @@ def named_server(environ: Mapping[str, str] | None = None) -> tuple[str, str]:
     """The server that commands talk to, and its token: `HUTCH_SERVER`, `HUTCH_TOKEN`."""
     environ = os.environ if environ is None else environ
     return environ.get("HUTCH_SERVER", "").strip(), environ.get("HUTCH_TOKEN", "").strip()
+
+
+def proxy_is_named() -> bool:
+    """True if the environment names a proxy, through which requests to other machines go."""
+    names = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+    return any(os.environ.get(name) for name in names)
 
 
 def terminal_type() -> str:

@@ -10,13 +10,18 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
-from hutch.settings.dependency_section import Environment
+from hutch.settings.code_search_section import Search
+from hutch.settings.environment_section import Environment
 from hutch.settings.execution_and_question_sections import Execution, Questions
+from hutch.settings.extension_section import Extensions
+from hutch.settings.helper_agent_section import Helpers
 from hutch.settings.jail_and_member_sections import Jail, Members
 from hutch.settings.owner_policy_tables import Categories, PolicyTables
+from hutch.settings.report_section import Reports
 from hutch.settings.repository_settings_file import RepositoryAccess
-from hutch.settings.secret_sources import Secrets
+from hutch.settings.secret_source_settings import Secrets
 from hutch.settings.server_sections import Github, Oidc, Server, Sessions, Telemetry
+from hutch.settings.task_section import Tasks
 from hutch.settings.value_types import (
     GIB,
     MIB,
@@ -32,6 +37,7 @@ from hutch.settings.value_types import (
     Size,
     Texts,
 )
+from hutch.settings.webhook_section import Webhooks
 
 
 class Log(Section):
@@ -228,11 +234,17 @@ class Settings(BaseModel):
     environment: Environment = Environment()
     execution: Execution = Execution()
     questions: Questions = Questions()
+    tasks: Tasks = Tasks()
+    helpers: Helpers = Helpers()
+    extensions: Extensions = Extensions()
+    search: Search = Search()
     server: Server = Server()
     sessions: Sessions = Sessions()
     oidc: Oidc = Oidc()
     github: Github = Github()
+    webhooks: Webhooks = Webhooks()
     telemetry: Telemetry = Telemetry()
+    reports: Reports = Reports()
     secrets: Secrets = Secrets()
 
 

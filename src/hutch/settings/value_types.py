@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, Confi
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.jail_variable_and_secret_check import checked_variables
-from hutch.domain.one_line_text_check_and_quoting import check_model_name
+from hutch.domain.one_line_text import check_model_name
 
 GIB, MIB = 1024**3, 1024**2
 SIZE_HINT = "It should be a size such as 512MiB"

@@ -12,7 +12,10 @@ from functools import partial
 from hutch.edit.file_operation_types import Announcement, FileChange
 from hutch.snapshots.disk_entry_reader import EntryReader
 from hutch.snapshots.git_object_reader import GitObjects, object_name
-from hutch.snapshots.git_tree_layout import (
+from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
+from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_section_of_file import Base, Context
+from hutch.snapshots.snapshot_tree_layout import (
     EMPTY_BRANCH,
     FILES,
     Branch,
@@ -23,9 +26,6 @@ from hutch.snapshots.git_tree_layout import (
     read_items,
     stored_mode,
 )
-from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
-from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.tracked_or_ignored_sections import Base, Context
 from hutch.system.lazy_dataclass import dataclass
 
 FindItem = Callable[[str], Item | None]

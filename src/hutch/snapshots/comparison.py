@@ -17,8 +17,8 @@ from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.host_git import Git
 from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.git_storage import Snapshot, Storage
-from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry, changed_names, read_items
-from hutch.system.chunked_work_on_large_collections import sort_in_chunks
+from hutch.snapshots.snapshot_tree_layout import Branch, Item, Leaf, OmittedEntry, changed_names, read_items
+from hutch.system.chunked_collection_operations import sort_in_chunks
 from hutch.system.lazy_dataclass import dataclass
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from hutch.snapshots.disk_walk import EntryVanished, StatKey, open_file, read_all, stat_key
-from hutch.snapshots.git_tree_layout import IGNORED, PERMISSIONS, PRIVATE, Item, Leaf, OmittedEntry
 from hutch.snapshots.pack_writer import FileShrunk, PackWriter
+from hutch.snapshots.snapshot_tree_layout import IGNORED, PERMISSIONS, PRIVATE, Item, Leaf, OmittedEntry
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_ATTEMPTS = 3

@@ -2,7 +2,7 @@
 
 Git packs all needed objects into one pack while further snapshots are taken: these
 only add packs, and refer to no deleted object. Then, with the lock held for a moment,
-the indexes of the old packs are removed, so that nobody reads these any more, and after
+the indexes of the old packs are removed, so that these are no longer read, and after
 that the packs themselves. After a crash both may exist, and the next collection cleans up.
 """
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hutch.domain.errors import Unavailable
-from hutch.system.chunked_work_on_large_collections import sort_in_chunks
+from hutch.system.chunked_collection_operations import sort_in_chunks
 
 KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 OFFSET_DELTA, NAME_DELTA = 6, 7

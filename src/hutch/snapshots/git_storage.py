@@ -16,8 +16,8 @@ from pathlib import Path
 from hutch.domain.errors import NotFound
 from hutch.snapshots.confined_directory import to_hutch_error
 from hutch.snapshots.git_object_reader import GitObjects
-from hutch.snapshots.git_tree_layout import Branch, read_snapshot_tree
 from hutch.snapshots.pack_writer import PackWriter, RefDraft
+from hutch.snapshots.snapshot_tree_layout import Branch, read_snapshot_tree
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, try_lock
 from hutch.system.lazy_dataclass import dataclass

@@ -1,6 +1,6 @@
 """Trees of the files that git ignores and that differ between two snapshots, so that git can compare them.
 
-A snapshot stores them under other names (`git_tree_layout.py`), beside what git would commit. Git's own
+A snapshot stores them under other names (`snapshot_tree_layout.py`), beside what git would commit. Git's own
 directories are left out.
 """
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hutch.snapshots.comparison import differences
 from hutch.snapshots.git_object_reader import TREE, format_tree
-from hutch.snapshots.git_tree_layout import FILES, Item, Leaf, git_mode
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.snapshot import Snapshots, make_borrowing_directory
+from hutch.snapshots.snapshot_tree_layout import FILES, Item, Leaf, git_mode
 
 MAX_FILES = 10_000
 _Files = dict[str, Leaf]

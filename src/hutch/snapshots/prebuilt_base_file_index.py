@@ -17,8 +17,9 @@ from hutch.domain.errors import Unavailable
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.git_object_reader import GITLINK, TREE, GitObjects
-from hutch.snapshots.git_tree_layout import FILES, PRIVATE, Branch, Leaf
 from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_section_of_file import EmptyBase
+from hutch.snapshots.snapshot_tree_layout import FILES, PRIVATE, Branch, Leaf
 from hutch.snapshots.stat_cache import (
     MAGIC,
     MARSHAL,
@@ -28,7 +29,6 @@ from hutch.snapshots.stat_cache import (
     encode_listing,
     read_frame,
 )
-from hutch.snapshots.tracked_or_ignored_sections import EmptyBase
 from hutch.snapshots.workspace_scan import Scan
 
 LISTINGS, OFFSETS, ABOUT = "listings", "offsets", "about.json"

@@ -23,7 +23,9 @@ from hutch.snapshots.disk_entry_reader import KINDS
 from hutch.snapshots.disk_walk import Descent, EntryVanished, open_file
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.git_storage import Snapshot
-from hutch.snapshots.git_tree_layout import (
+from hutch.snapshots.pack_writer import FileShrunk, hash_blob
+from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.snapshots.snapshot_tree_layout import (
     EMPTY_BRANCH,
     PERMISSIONS,
     Branch,
@@ -32,8 +34,6 @@ from hutch.snapshots.git_tree_layout import (
     OmittedEntry,
     read_items,
 )
-from hutch.snapshots.pack_writer import FileShrunk, hash_blob
-from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_ROUNDS = 4

@@ -20,15 +20,22 @@ from hutch.snapshots.disk_entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.disk_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 from hutch.snapshots.git_object_reader import EMPTY_TREE
 from hutch.snapshots.git_storage import CONFIG, DISPLAY_NAME, OnTaken, Snapshot, Storage, Taken, commit_text
-from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry, read_items, write_snapshot_tree
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.prebuilt_base_file_index import BaseIndex
+from hutch.snapshots.snapshot_section_of_file import EmptyBase
+from hutch.snapshots.snapshot_tree_layout import (
+    Branch,
+    Item,
+    Leaf,
+    OmittedEntry,
+    read_items,
+    write_snapshot_tree,
+)
 from hutch.snapshots.stat_cache import StatCache
-from hutch.snapshots.tracked_or_ignored_sections import EmptyBase
 from hutch.snapshots.workspace_scan import FindMapped, Scan, ScanResult
 from hutch.system.atomic_file import sync_directory
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 
 DEFAULT_LIMITS = SnapshotLimits()
 NOTHING_ANNOUNCED = Announcement()

@@ -22,8 +22,8 @@ from typing import Any
 import structlog
 
 from hutch.snapshots.disk_walk import StatKey
-from hutch.snapshots.git_tree_layout import Branch, Item, Leaf, OmittedEntry
-from hutch.system.chunked_work_on_large_collections import (
+from hutch.snapshots.snapshot_tree_layout import Branch, Item, Leaf, OmittedEntry
+from hutch.system.chunked_collection_operations import (
     CHUNK_SIZE,
     chunks,
     clear_in_chunks,

@@ -17,7 +17,10 @@ from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import EntryReader, SnapshotLimits
 from hutch.snapshots.disk_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 from hutch.snapshots.git_object_reader import GitObjects, object_name
-from hutch.snapshots.git_tree_layout import (
+from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
+from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_section_of_file import Base, Context
+from hutch.snapshots.snapshot_tree_layout import (
     DEFAULT_DIRECTORY_MODE,
     FILES,
     IGNORED,
@@ -29,10 +32,7 @@ from hutch.snapshots.git_tree_layout import (
     build_branch,
     with_permissions,
 )
-from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
-from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.stat_cache import Items, Listing, unpack_leaf
-from hutch.snapshots.tracked_or_ignored_sections import Base, Context
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_CACHED_TEXTS = 256

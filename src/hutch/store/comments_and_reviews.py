@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.review import AGENT, Comment, Review
 from hutch.store.schema import comments, reviews, runs, sessions
 from hutch.store.table_access import ExtraWrite, Rows

@@ -20,7 +20,7 @@ from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.store.compiled_statement_cache import COMPILED, DRIVER
 from hutch.store.open_database_loss_check import damage_mark
 from hutch.store.schema import REVISIONS
-from hutch.store.wal_loss_check import find_missing_frames
+from hutch.store.wal_and_index_comparison import find_missing_frames
 from hutch.system.file_lock import locked
 from hutch.system.lazy_dataclass import dataclass
 
@@ -81,19 +81,24 @@ def open_database(
     """
     with translate_errors(path):
         _make_directory(path.parent)
-        _check_mark(path)
-        _check_write_ahead_file(path)
+        check_files(path)
         left = _left_behind(path.parent)  # first: another process may be making both
         if start_empty and has_records(path):
             raise Conflict(f"There is a database at {path}. Start without --new, or move it away.")
         if left and not start_empty:
-            _check_records(path, left, _revision(path, migrations))
+            _check_records(path, left, read_revision(path, migrations))
         _make_file(path)
-        if _revision(path, migrations) != migrations.revisions[-1]:
+        if read_revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
         if start_empty:
             _mark_as_new(path)
         return _connect(path, busy_timeout_s)
+
+
+def check_files(path: Path) -> None:
+    """Refuse a database that was found damaged, or whose newest commits were removed."""
+    _check_mark(path)
+    _check_write_ahead_file(path)
 
 
 def _check_mark(path: Path) -> None:
@@ -260,7 +265,7 @@ def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     return engine.execution_options(compiled_cache=COMPILED)
 
 
-def _revision(path: Path, migrations: Migrations) -> str | None:
+def read_revision(path: Path, migrations: Migrations = MIGRATIONS) -> str | None:
     """The schema revision of the file; None if it has no schema yet."""
     if not path.exists():
         return None
@@ -288,7 +293,7 @@ def _migrate(path: Path, migrations: Migrations) -> None:
     from alembic.config import Config
 
     with locked(path.parent / "migration.lock"):
-        revision = _revision(path, migrations)
+        revision = read_revision(path, migrations)
         if revision == migrations.revisions[-1]:
             return
         if revision is not None:

@@ -17,6 +17,8 @@ from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId, ensure_ids_above
 from hutch.domain.log_entry_audience import Reader
 from hutch.store import schema
+from hutch.store.analytics_from_events import AnalyticsChange, AnalyticsState
+from hutch.store.analytics_rollup import AnalyticsProjection, erase_analytics
 from hutch.store.database import (
     BUSY_TIMEOUT_S,
     MAX_CONCURRENT_EXPORTS,
@@ -43,9 +45,10 @@ from hutch.store.log_reader import (
     to_head,
 )
 from hutch.store.log_search import search_log
-from hutch.store.log_size_limit_and_omissions import DEFAULT_LOG_BYTES, log_is_full
-from hutch.store.log_write_transaction import Transaction
+from hutch.store.log_size_limit import DEFAULT_LOG_BYTES, log_is_full
+from hutch.store.log_write_sql import Transaction
 from hutch.store.log_writer import Writer
+from hutch.store.newest_events_over_sessions import NewestEvents, Place, find_newest, read_newest_position
 from hutch.store.open_database_loss_check import DatabaseFiles
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector
@@ -60,6 +63,7 @@ MAX_CONCURRENT_READS = 4
 MAX_CONCURRENT_SEARCHES = 2  # so that other readers do not wait for them
 MAX_REASON_CHARS = 1000
 MAX_SEQ = 2**63 - 1
+ANALYTICS_BATCH_EVENTS = 5_000  # a batch has one commit, whatever its size
 
 T = TypeVar("T")
 
@@ -239,7 +243,14 @@ class SqlLog:
             query = query.where(logs.c.session_id < before)
         return await self._read(lambda connection: [to_head(row) for row in connection.execute(query)])
 
-    async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Collection[int] | None,
+        *,
+        reason: str,
+        keep: Collection[int] = (),
+    ) -> int:
         if len(reason) > MAX_REASON_CHARS or _is_broken(reason):
             raise BadRequest(
                 f"A reason is text of at most {MAX_REASON_CHARS} characters; this one has {len(reason)}."
@@ -247,7 +258,7 @@ class SqlLog:
         head = await self.head(session_id)
         if beyond := [seq for seq in seqs or () if not 0 < seq <= head.seq]:
             raise BadRequest(f"Session {session_id} has no event {min(beyond)}; it has 1 to {head.seq}.")
-        requested = range(1, head.seq + 1) if seqs is None else set(seqs)
+        requested = set(range(1, head.seq + 1) if seqs is None else seqs).difference(keep)
         return await self._finish(self._erase(session_id, requested, reason, everything=seqs is None))
 
     async def count_payloads(self, session_id: SessionId) -> int:
@@ -288,9 +299,33 @@ class SqlLog:
         """`Rows`: write in one transaction."""
         return await self._writer.work(lambda transaction: do(transaction.rows))
 
+    async def newest(
+        self,
+        place: Place,
+        query: EventQuery,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> NewestEvents:
+        def find(connection: Connection) -> NewestEvents:
+            return find_newest(connection, self._blobs, place, query, before=before, after=after, limit=limit)
+
+        async with self._searches:
+            return await self._read(find)
+
+    async def newest_position(self) -> int:
+        return await self._read(read_newest_position)
+
     def usage_projector(self) -> Projector[UsageState, UsageChange]:
         """The projector that updates the usage totals from this log."""
         return Projector(self, self._blobs, UsageProjection())
+
+    def analytics_projector(
+        self, *, batch_events: int = ANALYTICS_BATCH_EVENTS
+    ) -> Projector[AnalyticsState, AnalyticsChange]:
+        """The projector that updates the analytics from this log."""
+        return Projector(self, self._blobs, AnalyticsProjection(), batch_events=batch_events)
 
     async def close(self) -> None:
         await self._finish(self._close())
@@ -317,6 +352,7 @@ class SqlLog:
             texts = None if everything else collect_texts(transaction.rows, self._blobs, log.id, chunk)
             erase_copies(transaction.rows, session_id, texts)
             erase_usage(transaction.rows, session_id)
+            erase_analytics(transaction.rows, session_id)
             return erase_payloads(transaction, self._signer, log, chunk, reason)
 
         erased = 0

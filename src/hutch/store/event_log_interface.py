@@ -12,6 +12,7 @@ from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.store.hash_chain import Record
+from hutch.store.newest_events_over_sessions import NewestEvents, Place
 from hutch.store.signed_log_head_statements import Statement
 from hutch.system.lazy_dataclass import dataclass
 
@@ -126,6 +127,23 @@ class EventLog(Protocol):
         continue with `next` of the result as `after`, even if no entry was found."""
         ...
 
+    async def newest(
+        self,
+        place: Place,
+        query: EventQuery,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> NewestEvents:
+        """The newest events over all sessions that a user may see, newest first. Examines a bounded part;
+        continue with `next` as `before`. With `after`, those behind that position, oldest first."""
+        ...
+
+    async def newest_position(self) -> int:
+        """The position of the newest event of all sessions."""
+        ...
+
     def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
         """Every entry after a sequence number: first the existing ones, then new ones.
 
@@ -140,8 +158,16 @@ class EventLog(Protocol):
         """Sessions, newest first."""
         ...
 
-    async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
-        """Erase payloads (all with None) and keep the chain; returns how many were erased now.
+    async def erase(
+        self,
+        session_id: SessionId,
+        seqs: Collection[int] | None,
+        *,
+        reason: str,
+        keep: Collection[int] = (),
+    ) -> int:
+        """Erase payloads (all with None, except those in `keep`) and keep the chain; returns how many were
+        erased now.
 
         Continues to its end even if the caller is cancelled.
         """

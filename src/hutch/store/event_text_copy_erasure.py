@@ -87,7 +87,7 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
 
 
 def _erase_settings(connection: Connection, session_id: SessionId) -> None:
-    """Erase what a session was to work on and how. After its end nothing needs it."""
+    """Erase the prompt and the options of a session. After its end nothing needs it."""
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one_or_none()
     if row is None:
         return
@@ -102,9 +102,14 @@ def _erase_settings(connection: Connection, session_id: SessionId) -> None:
 
 
 def _without_texts(value: dict[str, Any], keep: Collection[str]) -> dict[str, Any]:
-    """The object with empty texts and lists, except under the keys in `keep`."""
-    empty = {name: type(each)() for name, each in value.items() if isinstance(each, str | list)}
-    return {**value, **{name: each for name, each in empty.items() if name not in keep}}
+    """The object with empty texts and lists, also in objects inside it, except under the keys in `keep`."""
+
+    def emptied(each: Any) -> Any:
+        if isinstance(each, dict):
+            return _without_texts(each, keep=())
+        return type(each)() if isinstance(each, str | list) else each
+
+    return {name: each if name in keep else emptied(each) for name, each in value.items()}
 
 
 def collect_texts(connection: Connection, blobs: Blobs, log_id: int, seqs: Collection[int]) -> set[str]:

@@ -23,7 +23,8 @@ from hutch.store.record_verifier import (
     Report,
     verify_record,
 )
-from hutch.store.record_zip_layout_and_reader import open_archive
+from hutch.store.record_zip_reader import open_archive
+from hutch.store.signed_log_head_statements import Statement
 from hutch.system.lazy_dataclass import dataclass
 
 FORMAT = "hutch-interview-1"
@@ -33,6 +34,8 @@ README = (
     b"The record of an interview. interview.json names its parts; records/ has one record for the room\n"
     b"and one for each workspace. Verify all of them, and that they belong together: hutch verify FILE\n"
 )
+LABELS = ("number", "question", "language")  # of a workspace in the manifest
+READ_EVENTS = (b"interview.sealed", b"question.opened", b"language.switched")
 MAX_RECORDS = 200
 MAX_MANIFEST_BYTES = 1024 * 1024
 
@@ -88,17 +91,20 @@ def is_bundle(path: Path) -> bool:
         return False
 
 
-def verify_bundle(path: Path, *, keys: Sequence[str] = ()) -> BundleReport:
-    """Verify each record, and that the room's record commits to the others. Blocks the thread."""
+def verify_bundle(
+    path: Path, *, keys: Sequence[str] = (), receipts: Sequence[Statement] = ()
+) -> BundleReport:
+    """Verify each record, and that the room's record commits to the others. Receipts must match the record
+    of its log. Blocks the thread."""
     with tempfile.TemporaryDirectory(prefix="hutch-verify-") as folder:
         try:
-            interview, files, withheld = _unpack(path, Path(folder))
+            interview, files, withheld, labels = _unpack(path, Path(folder))
         except (zipfile.BadZipFile, OSError, ValueError, KeyError, NotImplementedError) as error:
             raise BadRequest(f"'{path}' is not the record of an interview: {error}") from None
-        return _verify(interview, files, withheld, keys)
+        return _verify(interview, files, withheld, labels, keys, receipts)
 
 
-def _unpack(path: Path, folder: Path) -> tuple[str, dict[str, Path], list[str]]:
+def _unpack(path: Path, folder: Path) -> tuple[str, dict[str, Path], list[str], dict[str, dict[str, Any]]]:
     """Unpack the records under names of our own. Everything in the file is untrusted."""
     with zipfile.ZipFile(path) as bundle:
         entries = bundle.infolist()
@@ -112,31 +118,44 @@ def _unpack(path: Path, folder: Path) -> tuple[str, dict[str, Path], list[str]]:
         manifest = orjson.loads(bundle.read(MANIFEST))
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise ValueError(f"{MANIFEST} does not say {FORMAT}")
+        if bundle.getinfo(README_NAME).file_size != len(README) or bundle.read(README_NAME) != README:
+            raise ValueError(f"{README_NAME} was changed")
         files: dict[str, Path] = {}
+        labels: dict[str, dict[str, Any]] = {}
         for each in manifest["records"]:
             session = str(each["session"])
             if not is_id(session) or each["file"] != f"records/{session}.zip":
                 raise ValueError("a record has a wrong name")
             files[session] = folder / f"{len(files)}.zip"
+            labels[session] = {name: each[name] for name in LABELS if name in each}
             with bundle.open(each["file"]) as source, files[session].open("wb") as target:
                 shutil.copyfileobj(source, target)
         if set(names) != {README_NAME, MANIFEST, *(f"records/{each}.zip" for each in files)}:
             raise ValueError(f"it has parts that {MANIFEST} does not name")
-        return str(manifest["interview"]), files, [str(each) for each in manifest.get("withheld", [])]
+        withheld = [str(each) for each in manifest.get("withheld", [])]
+        return str(manifest["interview"]), files, withheld, labels
 
 
 def _verify(
-    interview: str, files: Mapping[str, Path], withheld: Sequence[str], keys: Sequence[str]
+    interview: str,
+    files: Mapping[str, Path],
+    withheld: Sequence[str],
+    labels: Mapping[str, Mapping[str, Any]],
+    keys: Sequence[str],
+    receipts: Sequence[Statement],
 ) -> BundleReport:
     reports: list[Report] = []
     problem: str | None = None
     for session, file in files.items():
-        report = verify_record(file, keys=keys)
+        own = [each for each in receipts if each.session_id == session]
+        report = verify_record(file, keys=keys, receipts=own)
         reports.append(report)
         if not report.ok:
             problem = problem or f"The record of {session}: {report.problem}"
         elif report.session != session:
             problem = problem or f"The record named {session} is that of {report.session}."
+    if others := [each.session_id for each in receipts if each.session_id not in files]:
+        problem = problem or f"The record of {others[0]}, of which there is a receipt, is missing."
     if interview not in files:
         problem = problem or f"The record of the room, {interview}, is missing."
     if len(reports) > 1 and not frozenset.intersection(*(frozenset(each.keys) for each in reports)):
@@ -144,9 +163,11 @@ def _verify(
     if problem:
         return BundleReport(False, interview, problem, False, tuple(reports))
     try:
-        seal = _seal(files[interview], interview)
-    except (KeyError, TypeError, ValueError, AttributeError):  # whoever signs can write anything
+        seal, opened = _seal_and_opened_workspaces(files[interview], interview)
+    except (KeyError, TypeError, ValueError, AttributeError):  # a signer can write anything
         problem = "The seal in the room's record cannot be read."
+        return BundleReport(False, interview, problem, False, tuple(reports))
+    if problem := _compare_labels(labels, opened):
         return BundleReport(False, interview, problem, False, tuple(reports))
     if seal is None:
         warning = "The interview was not sealed when it was exported: workspaces may be missing."
@@ -154,7 +175,10 @@ def _verify(
     left_out = sorted(set(seal).intersection(withheld) - set(files))
     named = {session: head for session, head in seal.items() if session not in left_out}
     problem = _compare(named, {each: _head(file) for each, file in files.items() if each != interview})
-    warnings = tuple(f"The record of {each} was withheld from its reader." for each in left_out)
+    warnings = tuple(
+        f"The record of {each} is not here: the file says that its reader may not see it."
+        for each in left_out
+    )
     sealed = problem is None and not left_out
     return BundleReport(problem is None, interview, problem, sealed, tuple(reports), warnings)
 
@@ -176,15 +200,38 @@ def _head(file: Path) -> tuple[int, str]:
     return manifest.events, manifest.head
 
 
-def _seal(file: Path, interview: str) -> dict[str, tuple[int, str]] | None:
-    """The heads in the last seal of a verified room; None if there is none that can be read."""
-    found: dict[str, tuple[int, str]] | None = None
+def _compare_labels(
+    labels: Mapping[str, Mapping[str, Any]], opened: Mapping[str, Mapping[str, Any]]
+) -> str | None:
+    """The manifest is not signed: what it says about a workspace must be what the room's log says."""
+    for session, signed in opened.items():
+        for name, value in labels.get(session, {}).items():
+            if signed[name] != value:
+                return f"{MANIFEST} has another {name} for {session} than the room's record."
+    return None
+
+
+def _seal_and_opened_workspaces(
+    file: Path, interview: str
+) -> tuple[dict[str, tuple[int, str]] | None, dict[str, dict[str, Any]]]:
+    """The heads in the last seal of a verified room, None if it has no readable one; and the workspaces that
+    its candidate has opened, with their labels."""
+    seal: dict[str, tuple[int, str]] | None = None
+    opened: dict[str, dict[str, Any]] = {}
+    questions: dict[int, str] = {}
     with open_archive(file, size_limit_bytes=SIZE_LIMIT_BYTES) as archive:
         for line in archive.lines("events.ndjson", LINE_LIMIT_BYTES):
-            if b"interview.sealed" not in line:
+            if not any(each in line for each in READ_EVENTS):
                 continue
             record = parse_event(line, SessionId(interview))
-            if record.type == "interview.sealed" and record.payload is not None:
-                logs = orjson.loads(record.payload).get("logs", [])
-                found = {str(each["session"]): (int(each["seq"]), str(each["hash"])) for each in logs}
-    return found
+            if record.payload is None or record.type.encode() not in READ_EVENTS:
+                continue
+            payload = orjson.loads(record.payload)
+            if record.type == "interview.sealed":
+                logs = payload.get("logs", [])
+                seal = {str(each["session"]): (int(each["seq"]), str(each["hash"])) for each in logs}
+                continue
+            if record.type == "question.opened":
+                questions[payload["number"]] = payload["question"]
+            opened[payload["workspace"]] = {**payload, "question": questions[payload["number"]]}
+    return seal, opened

@@ -1,4 +1,4 @@
-"""The tables of interviews. What happened in them is in the logs."""
+"""The tables of interviews. Their events are in the logs."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Table, Text
 

@@ -12,13 +12,14 @@ from hutch.domain.events import Event
 from hutch.domain.ids import SessionId
 from hutch.domain.interview import Interview, InterviewClock, InterviewWorkspace, Phase
 from hutch.domain.interview_plan import InterviewPlan
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import Session
 from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.event_log_interface import EventLog
 from hutch.store.interview_tables import interview_workspaces, interviews
+from hutch.store.outgoing_webhooks import queue_messages
 from hutch.store.schema import sessions, shares
-from hutch.store.session_opening import OpenedSession
+from hutch.store.session_creation import OpenedSession
 from hutch.store.sessions import add_session
 from hutch.store.shares import is_valid, set_share, shared_with
 from hutch.store.table_access import Rows
@@ -86,6 +87,16 @@ class Interviews:
         )
         return await self._rows.fetch(lambda db: db.scalar(statement))
 
+    async def of_sessions(self, session_ids: Collection[str]) -> dict[str, str]:
+        """The id of the interview of each session that is a room or a workspace."""
+        workspaces = interview_workspaces.c
+        work = select(workspaces.session_id, workspaces.interview).where(
+            workspaces.session_id.in_(session_ids)
+        )
+        rooms = select(interviews.c.id, interviews.c.id).where(interviews.c.id.in_(session_ids))
+        found = await self._rows.fetch(lambda db: db.execute(work.union_all(rooms)).all())
+        return {row[0]: row[1] for row in found}
+
     async def seen_ms(self, interview_id: str) -> int:
         """The last sign of the candidate; 0 before the first."""
         statement = select(interviews.c.seen_ms).where(interviews.c.id == interview_id)
@@ -106,6 +117,7 @@ async def open_interview(log: EventLog, room: Session, interview: Interview, eve
     def add(db: Connection) -> None:
         add_session(db, room)
         db.execute(insert(interviews).values(**_values(interview), seen_ms=0))
+        queue_messages(db, interview, events)
 
     await log.append(room.id, events, also=add)
 
@@ -122,6 +134,7 @@ async def store_step(
         if not db.execute(update(interviews).where(*same).values(_values(after))).rowcount:
             raise _Outdated
         _update_shares(db, after)
+        queue_messages(db, after, events)
         if after.phase == "closed":
             db.execute(update(sessions).where(sessions.c.id == after.id).values(state="ended"))
 
@@ -170,7 +183,9 @@ def _update_shares(db: Connection, interview: Interview) -> None:
     for workspace in _workspaces(db, interview.id):
         wanted: dict[str, tuple[ShareRole, tuple[ShareScope, ...]]] = {}
         for user_id, role in roles:
-            if role in ("assessor", "observer"):
+            if role == "assessor":
+                wanted[user_id] = _assessor_share(interview, workspace)
+            elif role == "observer":
                 wanted[user_id] = (role, ())
             elif user_id == interview.candidate and (share := _candidate_share(interview, workspace)):
                 wanted[user_id] = share
@@ -178,6 +193,14 @@ def _update_shares(db: Connection, interview: Interview) -> None:
         db.execute(delete(shares).where(*mine, shares.c.user_id.not_in(list(wanted))))
         for user_id, (role, scopes) in wanted.items():
             set_share(db, workspace.session_id, user_id, role, interview.id, scopes)
+
+
+def _assessor_share(
+    interview: Interview, workspace: InterviewWorkspace
+) -> tuple[ShareRole, tuple[ShareScope, ...]]:
+    """See all workspaces, and edit the documents of the current one until the interview ends."""
+    is_open = interview.phase in ("running", "paused") and workspace.session_id == interview.workspace
+    return "assessor", ("files",) if is_open else ()
 
 
 def _candidate_share(

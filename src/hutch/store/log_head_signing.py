@@ -3,7 +3,7 @@
 import time
 
 from hutch.domain.ids import SessionId
-from hutch.store.log_write_transaction import LogState, Transaction
+from hutch.store.log_write_sql import LogState, Transaction
 from hutch.store.signed_log_head_statements import Kind, Signer
 
 CHECKPOINT_EVENTS = 64

@@ -22,13 +22,13 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, DataGone
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
-from hutch.store.append_batch import Append, AppendBatch
 from hutch.store.database import DatabaseDamaged, translate_errors
 from hutch.store.event_log_interface import Head
 from hutch.store.large_payload_files import Blobs
+from hutch.store.log_append_batch import Append, AppendBatch
 from hutch.store.log_head_signing import Notary
 from hutch.store.log_notifier import LogGrowth
-from hutch.store.log_write_transaction import Transaction
+from hutch.store.log_write_sql import Transaction
 from hutch.store.open_database_loss_check import DatabaseFiles
 from hutch.store.payload_erasure import delete_pending_blobs
 from hutch.store.unwritten_events import Gaps, is_storage_failure
@@ -293,7 +293,7 @@ class Writer:
         return {id: LogGrowth(log.seq, batch.entries.get(id, ())) for id, log in batch.logs.items()}
 
     def _recover(self) -> None:
-        """Before the first job, finish what a crash interrupted: sign heads, delete erased blobs."""
+        """Before the first job, finish interrupted jobs of a crash: sign heads, delete erased blobs."""
 
         def sign(transaction: Transaction) -> None:
             self._notary.introduce(transaction)

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.random_credentials_and_hashes import INVITE, LINK, hash_of, new_secret
 from hutch.domain.user import Role, ShareRole, ShareScope, User
 from hutch.store.schema import links

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 
 from hutch.domain.errors import Conflict, LimitReached, NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.store.schema import policies
 from hutch.store.table_access import Rows
 from hutch.system.clock_without_jumps import wall_ms

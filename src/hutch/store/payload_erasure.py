@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection, select
 
 from hutch.store.large_payload_files import Blobs
-from hutch.store.log_write_transaction import LogState, Transaction
+from hutch.store.log_write_sql import LogState, Transaction
 from hutch.store.schema import events
 from hutch.store.signed_log_head_statements import Signer
 

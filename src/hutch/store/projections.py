@@ -9,8 +9,8 @@ folded again, so a projection that has caught up equals a fold over the current 
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 from sqlalchemy import ColumnElement, Connection, delete, func, select
@@ -25,10 +25,12 @@ from hutch.store.schema import events, logs, projections, stale_projections
 from hutch.store.table_access import Rows
 
 BATCH_EVENTS = 500
+MAX_BATCH_BYTES = 1_000_000  # of payloads, but for the last one: all events of a batch are in memory
 MAX_SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read delays the checkpoints of the database
 COALESCE_DELAY_S = 0.5  # after an append: later appends share a commit
 POLL_INTERVAL_S = 5.0  # for changes by other processes
 RETRY_DELAY_S = 5.0
+_READ = ("position", "seq", "at_ms", "type", "payload_hash", "hash", "salt", "payload")
 logger = structlog.get_logger()
 
 State = TypeVar("State")
@@ -165,8 +167,8 @@ class Projector(Generic[State, Change]):
         last = min(read_newest(connection), begin + MAX_SCANNED_EVENTS)
         if begin >= last:
             return None
-        found = self._read(connection, events.c.position.between(begin + 1, last), events.c.position)
-        end = found[-1][0] if len(found) == self._batch_events else last
+        found, is_cut = self._read(connection, events.c.position.between(begin + 1, last), events.c.position)
+        end = found[-1][0] if is_cut else last
         entries = [entry for _, entry in found]
         state = self._projection.read_state(connection, {entry.session_id for entry in entries})
         change = self._projection.fold(state, entries)
@@ -197,9 +199,8 @@ class Projector(Generic[State, Change]):
         log_id = connection.scalar(select(logs.c.id).where(logs.c.session_id == marked.session_id))
         of_log = (events.c.log_id == log_id) & (events.c.position <= cursor)
         while is_more:
-            found = self._read(connection, of_log & (events.c.seq > after), events.c.seq)
+            found, is_more = self._read(connection, of_log & (events.c.seq > after), events.c.seq)
             changes.append(self._projection.fold(state, [entry for _, entry in found]))
-            is_more = len(found) == self._batch_events
             after = found[-1][1].seq if found else after
 
         def write(connection: Connection) -> None:
@@ -217,27 +218,29 @@ class Projector(Generic[State, Change]):
 
     def _read(
         self, connection: Connection, here: ColumnElement[bool], order: ColumnElement[int]
-    ) -> list[tuple[int, Entry]]:
-        """A batch of the relevant events, each with its position."""
+    ) -> tuple[list[tuple[int, Entry]], bool]:
+        """A batch of the relevant events, each with its position; True if there may be more of them."""
         statement = (
-            select(events, logs.c.session_id)
+            select(*(events.c[name] for name in _READ), logs.c.session_id)
             .join(logs, logs.c.id == events.c.log_id)
             .where(here, events.c.type.in_(self._projection.types))
             .order_by(order)
             .limit(self._batch_events)
         )
-        found = []
-        for row in connection.execute(statement):
-            payload = row.payload
-            if payload is None and row.salt is not None:
+        found, read_bytes = [], 0
+        rows: Iterable[Any] = connection.execute(statement)  # unpacked, as names would take longer
+        for position, seq, at_ms, type_, payload_hash, hash_, salt, payload, session_id in rows:
+            if payload is None and salt is not None:
                 try:
-                    payload = self._blobs.get(row.payload_hash)
+                    payload = self._blobs.get(payload_hash)
                 except BlobMissing:  # lost, or erased since: then the log is folded again
-                    logger.warning("projection.blob_missing", session_id=row.session_id, seq=row.seq)
-            event = ErasedEvent(row.type, 0, "") if payload is None else from_json(payload, row.type)
-            entry = Entry(SessionId(row.session_id), row.seq, row.at_ms, event, row.hash)
-            found.append((row.position, entry))
-        return found
+                    logger.warning("projection.blob_missing", session_id=session_id, seq=seq)
+            event = ErasedEvent(type_, 0, "") if payload is None else from_json(payload, type_)
+            found.append((position, Entry(session_id, seq, at_ms, event, hash_)))
+            read_bytes += len(payload or b"")
+            if read_bytes > MAX_BATCH_BYTES:
+                return found, True
+        return found, len(found) == self._batch_events
 
     def _move(self, connection: Connection, position: int) -> None:
         here = projections.c.name == self._projection.name

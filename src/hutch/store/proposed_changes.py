@@ -143,6 +143,12 @@ class Changes:
         values = {name: getattr(change, name) for name in names}
         await self._rows.change(lambda connection: connection.execute(statement.values(values)))
 
+    async def replace_commit(self, change: Change, *, commit: str, base_commit: str) -> None:
+        """Store another commit of a change that Hutch makes itself, on top of a newer base."""
+        statement = update(changes).where(changes.c.id == change.id, changes.c.state == "open")
+        values = {"commit": commit, "base_commit": base_commit}
+        await self._rows.change(lambda connection: connection.execute(statement.values(values)))
+
     async def reopen(self, change: Change) -> Change:
         """Mark a closed change as open, because it was reopened on its forge."""
         statement = update(changes).where(changes.c.id == change.id, changes.c.state == "closed")

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_format import (
     MAX_PAYLOAD_BYTES,
@@ -27,7 +27,7 @@ from hutch.store.record_format import (
     parse_manifest,
     parse_statement,
 )
-from hutch.store.record_zip_layout_and_reader import Archive, open_archive
+from hutch.store.record_zip_reader import Archive, open_archive
 from hutch.store.signed_log_head_statements import Kind, Statement, is_signed_by
 from hutch.system.lazy_dataclass import dataclass
 
@@ -35,6 +35,7 @@ SIZE_LIMIT_BYTES = 8 * 1024**3
 LINE_LIMIT_BYTES = 2 * MAX_PAYLOAD_BYTES + 4096  # a payload of only quotes, and the other fields
 KEYS_LIMIT_BYTES = 64 * 1024
 MANIFEST_LIMIT_BYTES = 4 * 1024
+MAX_REASONS, MAX_REASON_CHARS = 3, 200  # of erasures, as shown
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
@@ -71,7 +72,7 @@ def verify_record(
     With `keys`, fingerprints from a trusted source, only their signatures count. A record that
     is shorter than a receipt, or differs from it, is refused.
     """
-    check = _Check(frozenset(map(_fingerprint, keys)), receipts)
+    check = RecordCheck(frozenset(map(_fingerprint, keys)), receipts)
     try:
         with open_archive(path, size_limit_bytes=size_limit_bytes) as archive:
             check.run(archive, line_limit_bytes)
@@ -80,7 +81,7 @@ def verify_record(
     return check.report(None)
 
 
-class _Check:
+class RecordCheck:
     """The state of one verification."""
 
     def __init__(self, pins: frozenset[str], receipts: Sequence[Statement]) -> None:
@@ -97,6 +98,7 @@ class _Check:
         self.head = GENESIS
         self.at_ms = 0
         self.signers: set[str] = set()
+        self.erasure_reasons: set[str] = set()
 
     def run(self, archive: Archive, line_limit_bytes: int) -> None:
         manifest = self._open(archive)
@@ -105,13 +107,17 @@ class _Check:
             self._check_receipt(receipt)
         statements = _Statements(archive)
         for record in self._records(archive, manifest, line_limit_bytes):
-            self._check_place(record)
-            self._check_payload(record)
-            self._count_gap(record)
-            self._check_required(record, self._check_statements(statements.take(record.seq), record))
+            self.accept(record, statements.take(record.seq))
             while receipts and receipts[0].seq == record.seq:
                 _check_receipt_hash(receipts.pop(0), record)
         self._check_end(manifest, statements.next, receipts)
+
+    def accept(self, record: Record, statements: Iterator[Statement]) -> None:
+        """Check the next event, and the statements about it."""
+        self._check_place(record)
+        self._check_payload(record)
+        self._count_gap(record)
+        self._check_required(record, self._check_statements(statements, record))
 
     def report(self, damage: InvalidRecord | None) -> Report:
         return Report(
@@ -204,7 +210,7 @@ class _Check:
             check_payload(record.payload, record.type)
 
     def _count_gap(self, record: Record) -> None:
-        """Count what the record itself says is missing; after a crash, or once erased, no number is known."""
+        """Count the missing entries that the record names; no number is known after a crash or an erasure."""
         if record.type != "events.omitted":
             return
         self.gaps += 1
@@ -227,13 +233,13 @@ class _Check:
         self._check_signer(statement, seq)
         if statement.kind == "erasure":
             if record.payload is not None:
-                raise InvalidRecord(
-                    f"Event {seq}: a statement says its payload was erased, but it is here.", seq=seq
-                )
+                problem = f"Event {seq}: a statement says its payload was erased, but it is here."
+                raise InvalidRecord(problem, seq=seq)
             if statement.hash != record.payload_hash:
-                raise InvalidRecord(
-                    f"Event {seq}: the payload that was erased by statement is another one.", seq=seq
-                )
+                problem = f"Event {seq}: the payload that was erased by statement is another one."
+                raise InvalidRecord(problem, seq=seq)
+            if statement.reason and len(self.erasure_reasons) < MAX_REASONS:
+                self.erasure_reasons.add(echo(statement.reason, MAX_REASON_CHARS))
             return statement.kind
         if statement.hash != record.hash:
             raise InvalidRecord(
@@ -329,12 +335,12 @@ class _Check:
                 "Only a receipt from later would show it."
             )
         if self.erased:
-            yield f"{self.erased} of {self.events} payloads were erased, by signed statement."
+            why = "".join(f": {each}" for each in sorted(self.erasure_reasons))
+            yield f"{self.erased} of {self.events} payloads were erased, by signed statement{why}."
         if self.gaps:
-            yield (
-                f"Not everything was recorded: events.omitted stands in the record {self.gaps} times, for "
-                f"{self.omitted or 'an unknown number of'} events{' or more' if self.omitted else ''}."
-            )
+            missing = f"{self.omitted} events or more" if self.omitted else "an unknown number of events"
+            times = f"{self.gaps} times, for {missing}"
+            yield f"Not everything was recorded: events.omitted stands in the record {times}."
 
 
 class _Statements:

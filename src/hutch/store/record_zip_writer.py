@@ -21,7 +21,7 @@ from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record
 from hutch.store.record_format import README, Manifest, event_line, keys_line, manifest_line, statement_line
-from hutch.store.record_zip_layout_and_reader import ZipMember, directory, header
+from hutch.store.record_zip_reader import ZipMember, directory, header
 from hutch.store.signed_log_head_statements import Statement
 
 CHUNK_BYTES = 1024 * 1024

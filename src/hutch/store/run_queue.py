@@ -15,9 +15,9 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
-from hutch.store.runs_reserved_for_cli_process import PREFIX, is_gone, is_reserved
+from hutch.store.reserved_runs import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.store.table_access import Rows
 from hutch.system.clock_without_jumps import wall_ms
@@ -290,6 +290,14 @@ class Runs:
         requested = frozenset(run_ids)
         return {id: position for position, id in enumerate(queue, start=1) if id in requested}
 
+    async def places(self, session_ids: Sequence[str]) -> dict[str, int]:
+        """The positions of waiting sessions in the queue, each by its first run."""
+        if not session_ids:
+            return {}
+        queued = await self.page(session_ids=session_ids, states=["queued"], preparing=True, limit=1000)
+        by_run = await self.queue_positions([each.id for each in queued])
+        return {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
+
     async def unfinished(self, session_id: str) -> list[QueuedRun]:
         """The unfinished runs of a session, oldest first."""
         statement = select(runs).where(runs.c.session_id == session_id, runs.c.state != "ended")
@@ -327,22 +335,24 @@ def _text(delivered: DeliveryResult | None) -> str:
 
 def _claim(connection: Connection, worker: str, lease_ms: int, capacity: RunCapacity) -> QueuedRun | None:
     claimed = (
-        select(runs.c.session_id, runs.c.owner, sessions.c.state)
+        select(runs.c.session_id, runs.c.owner, sessions.c.state, sessions.c.parent)
         .join(sessions, sessions.c.id == runs.c.session_id)
         .where(runs.c.state == "running")
     )
     if is_reserved(worker):  # runs of other workers do not count towards its capacity
         claimed = claimed.where(runs.c.worker == worker)
     busy = connection.execute(claimed).all()
-    waits = Counter(row.owner for row in busy if row.state == "waiting")
-    of_user = Counter(row.owner for row in busy if row.state != "waiting")
-    if of_user.total() + max(0, waits.total() - capacity.waiting) >= capacity.total:
-        return None
+    busy_sessions = {row.session_id for row in busy}
+    # The run of a helper uses the place of its parent's run, which waits for it.
+    counted = [row for row in busy if row.parent not in busy_sessions]
+    waits = Counter(row.owner for row in counted if row.state == "waiting")
+    of_user = Counter(row.owner for row in counted if row.state != "waiting")
+    is_full = of_user.total() + max(0, waits.total() - capacity.waiting) >= capacity.total
     for owner, number in waits.items():
         of_user[owner] += max(0, number - capacity.waiting_per_user)
-    busy_sessions = {row.session_id for row in busy}
+    has_place = sessions.c.parent.in_(busy_sessions)
     waiting = (
-        select(runs)
+        select(runs, has_place.label("has_place"))
         .join(sessions, sessions.c.id == runs.c.session_id)
         .where(
             runs.c.state == "queued",
@@ -351,9 +361,12 @@ def _claim(connection: Connection, worker: str, lease_ms: int, capacity: RunCapa
         )
         .order_by(runs.c.id)
     )
+    if is_full:
+        waiting = waiting.where(has_place)
     for row in connection.execute(waiting).mappings():
-        run = read_run(row)
-        if run.session_id in busy_sessions or of_user[run.owner] >= capacity.per_user:
+        run = read_run({name: value for name, value in row.items() if name != "has_place"})
+        is_over = not row["has_place"] and of_user[run.owner] >= capacity.per_user
+        if run.session_id in busy_sessions or is_over:
             busy_sessions.add(run.session_id)  # later runs of a session must not overtake
             continue
         now = wall_ms()

@@ -21,7 +21,8 @@ from sqlalchemy import (
 
 from hutch.store.columns_shared_with_migrations import ROW, numbers, text_keys, texts
 
-REVISIONS = (*(f"{number:04}" for number in range(1, 17)), "0018", "0019", "0020", "0022", "0023", "0024")
+_NUMBERS = (*range(1, 17), 18, 19, 20, 22, 23, 24, 28, 29, 30, 31, 32)
+REVISIONS = tuple(f"{number:04}" for number in _NUMBERS)
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -245,6 +246,8 @@ sessions = Table(
     Column("delivery", Text, nullable=False),  # JSON: delivery options
     Column("workspace_id", Text, nullable=False),  # empty until it is prepared
     Column("forked_from", Text, nullable=False),  # a session and a snapshot of it, or empty
+    Column("parent", Text, nullable=False, index=True, server_default=""),  # whose helper it is
+    Column("helper", Text, nullable=False, server_default="{}"),  # JSON: the rights of a helper
     Column("state", Text, nullable=False, index=True),
     Column("reason", Text, nullable=False),
     *numbers("created_ms updated_ms"),

@@ -189,7 +189,7 @@ def _read_until_end(process: "subprocess.Popen[bytes]", deadline_s: float, timeo
 
 @contextmanager
 def _ended(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Kill what is left of the command, and reap it."""
+    """Kill the remaining processes of the command, and reap it."""
     try:
         yield
     finally:

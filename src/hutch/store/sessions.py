@@ -10,17 +10,20 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, inse
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.run_limits import RunLimits
-from hutch.domain.session import Delivery, Session, SessionState
+from hutch.domain.session import Delivery, HelperRights, Session, SessionState, Tries
 from hutch.domain.session_jail_resource_limits import Resources
+from hutch.store.interview_tables import interview_workspaces
+from hutch.store.interview_tables import interviews as interview_rows
 from hutch.store.schema import runs, sessions
 from hutch.store.shares import shared_with
 from hutch.store.table_access import Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 ENDED_STATES = ("ended",)
-JSON_COLUMNS = ("network", "variables", "secrets", "limits", "resources", "generation", "delivery")
+_OF_INTERVIEWS = select(interview_rows.c.id).union_all(select(interview_workspaces.c.session_id))
+JSON_COLUMNS = ("network", "variables", "secrets", "limits", "resources", "generation", "delivery", "helper")
 
 
 def add_session(connection: Connection, session: Session) -> None:
@@ -68,8 +71,12 @@ class Sessions:
         text: str = "",
         before: str = "",
         limit: int = 50,
+        interviews: bool = True,
+        helpers: bool = True,
+        parent: str = "",
     ) -> list[Session]:
-        """Sessions that a user owns or shares, newest first; with None, all."""
+        """Sessions that a user owns or shares, newest first; with None, all. Without `interviews` or
+        `helpers`, those are left out. With `parent`, only the helpers of that session."""
         statement = select(sessions).order_by(sessions.c.id.desc()).limit(limit)
         if user_id is not None:
             shared = shared_with(user_id)
@@ -78,6 +85,12 @@ class Sessions:
             statement = statement.where(sessions.c.state.in_(states))
         if before:
             statement = statement.where(sessions.c.id < before)
+        if not interviews:
+            statement = statement.where(sessions.c.id.not_in(_OF_INTERVIEWS))
+        if parent:
+            statement = statement.where(sessions.c.parent == parent)
+        elif not helpers:
+            statement = statement.where(sessions.c.parent == "")
         for word in text.split():
             statement = _with_word(statement, word)
         found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
@@ -166,10 +179,18 @@ def read_session(row: RowMapping) -> Session:
             "resources": Resources(**json.loads(values["resources"])),
             "generation": Generation(**json.loads(values["generation"])),
             "delivery": _delivery(json.loads(values["delivery"])),
+            "helper": _helper(json.loads(values["helper"])),
         }
     )
 
 
 def _delivery(values: dict[str, Any]) -> Delivery:
     lists = {name: tuple(values.get(name, ())) for name in ("labels", "reviewers")}
-    return Delivery(**{**values, **lists})
+    tries = values.get("tries") or {}
+    texts = {name: tuple(tries.get(name, ())) for name in ("models", "personas", "temperatures", "checks")}
+    return Delivery(**{**values, **lists, "tries": Tries(**{**tries, **texts})})
+
+
+def _helper(values: dict[str, Any]) -> HelperRights:
+    lists = {name: tuple(values.get(name, ())) for name in ("tools", "rules", "extensions")}
+    return HelperRights(**{**values, **lists})

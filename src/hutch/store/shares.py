@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.interview_tables import interviews
 from hutch.store.schema import shares

@@ -18,6 +18,7 @@ FIELDS = tuple(field.name for field in fields(TaskFields))
 OWN = (
     "id",
     "repository",
+    "address",
     "key",
     "description",
     "created_by",
@@ -90,7 +91,7 @@ def history_row(
 
 
 def event_from_row(row: RowMapping) -> TaskEvent:
-    names: Iterable[str] = ("task_id", "kind", "revision", "by", "at_ms", "note")
+    names: Iterable[str] = ("task_id", "kind", "revision", "by", "by_name", "at_ms", "note")
     changes = {name: (old, new) for name, (old, new) in json.loads(row["changes"]).items()}
     return TaskEvent(id=row["position"], changes=changes, **{name: row[name] for name in names})
 

@@ -4,17 +4,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.task import (
+    NOBODY,
     Task,
     TaskEvent,
     TaskEventKind,
     TaskFilter,
     TaskLink,
+    TaskViewer,
 )
+from hutch.store.schema import users
 from hutch.store.table_access import Rows
 from hutch.store.task_rows import (
     event_from_row,
@@ -35,15 +50,24 @@ class Tasks:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def add(self, task: Task, next_key: Callable[[set[str]], str]) -> Task:
-        """Store a new task; without a key it gets the next one of its repository."""
+    async def add(
+        self,
+        task: Task,
+        next_key: Callable[[set[str]], str],
+        *,
+        links: Sequence[TaskLink] = (),
+        by: str = "",
+    ) -> Task:
+        """Store a new task with its links; without a key it gets the next one of its repository."""
 
         def add(connection: Connection) -> Task:
             used = select(tasks.c.key).where(tasks.c.repository == task.repository)
             keys = set(connection.scalars(used))
             added = replace(task, key=task.key or next_key(keys))
             _insert(connection, [added])
-            return added
+            for each in links:
+                link_in(connection, added, each, by)
+            return replace(added, links=(*added.links, *links))
 
         return await self._rows.change(add)
 
@@ -51,9 +75,14 @@ class Tasks:
         found = await self._select(select(tasks).where(tasks.c.id == task_id))
         return found[0] if found else None
 
-    async def find(self, name: str, repository: str = "") -> Task:
-        """A task by its id, or by its key, in one repository or in the only one that has it."""
+    async def find(self, name: str, repository: str = "", viewer: TaskViewer | None = None) -> Task:
+        """A task by its id, or by its key, in one repository or in the only one that has it.
+
+        A task that the viewer may not see is answered like one that does not exist.
+        """
         statement = select(tasks).where(or_(tasks.c.id == name, tasks.c.key == name))
+        if viewer is not None:
+            statement = statement.where(_visible(viewer))
         if repository:
             statement = statement.where(tasks.c.repository == repository)
         found = await self._select(statement.limit(10))
@@ -77,6 +106,12 @@ class Tasks:
             select(tasks).where(tasks.c.repository == repository).order_by(tasks.c.id), links=False
         )
 
+    async def address_of(self, repository: str) -> str:
+        """The address of a repository, as its newest task has it; empty if none has one."""
+        here = (tasks.c.repository == repository, tasks.c.address != "")
+        statement = select(tasks.c.address).where(*here).order_by(tasks.c.id.desc()).limit(1)
+        return await self._rows.fetch(lambda connection: connection.scalar(statement) or "")
+
     async def newest_change(self, repository: str) -> tuple[int, int]:
         """Differs from an earlier result if a task of the repository was added or changed since."""
         statement = select(func.count(), func.coalesce(func.sum(tasks.c.revision), 0))
@@ -95,9 +130,15 @@ class Tasks:
 
         def write(connection: Connection) -> list[Task]:
             _insert(connection, [new for old, new in pairs if old is None])
-            return [new if old is None else _change(connection, old, new, by, note) for old, new in pairs]
+            return [new if old is None else change_in(connection, old, new, by, note) for old, new in pairs]
 
         return await self._rows.change(write)
+
+    async def set_address(self, task: Task, address: str) -> Task:
+        """Store how git reaches the repository of a task. It is no change of the task."""
+        here = update(tasks).where(tasks.c.id == task.id)
+        await self._rows.change(lambda connection: connection.execute(here.values(address=address)))
+        return replace(task, address=address)
 
     async def note(
         self,
@@ -114,7 +155,10 @@ class Tasks:
 
     async def history(self, task_id: str, *, after: int = 0, limit: int = 200) -> list[TaskEvent]:
         """The oldest first."""
-        statement = select(task_history).where(task_history.c.task_id == task_id)
+        name = case((task_history.c.by == "hutch", "Hutch"), else_=func.coalesce(users.c.name, ""))
+        named = task_history.outerjoin(users, users.c.id == task_history.c.by)
+        statement = select(task_history, name.label("by_name")).select_from(named)
+        statement = statement.where(task_history.c.task_id == task_id)
         statement = statement.where(task_history.c.position > after).order_by(task_history.c.position)
         rows = await self._rows.fetch(
             lambda connection: connection.execute(statement.limit(limit)).mappings().all()
@@ -123,14 +167,7 @@ class Tasks:
 
     async def link(self, task: Task, link: TaskLink, *, by: str) -> None:
         """Add a link; one that is there stays."""
-        row = {"task_id": task.id, "kind": link.kind, "target": link.target}
-
-        def write(connection: Connection) -> None:
-            there = select(task_links.c.by).where(*(task_links.c[name] == row[name] for name in row))
-            if connection.execute(there).first() is None:
-                connection.execute(insert(task_links).values(**row, by=by, at_ms=wall_ms()))
-
-        await self._rows.change(write)
+        await self._rows.change(lambda connection: link_in(connection, task, link, by))
 
     async def unlink(self, task: Task, link: TaskLink) -> None:
         row = {"task_id": task.id, "kind": link.kind, "target": link.target}
@@ -148,11 +185,23 @@ class Tasks:
         return await self._rows.fetch(read)
 
 
+def _visible(viewer: TaskViewer) -> ColumnElement[bool]:
+    """The same as `TaskViewer.sees_repository`, for rows."""
+    own = or_(tasks.c.created_by == viewer.user_id, tasks.c.owner == viewer.name)
+    local = tasks.c.repository.startswith("/")
+    below = [tasks.c.repository == root for root in viewer.roots]
+    below += [tasks.c.repository.startswith(f"{root}/", autoescape=True) for root in viewer.roots]
+    return or_(and_(tasks.c.repository == "", own), and_(tasks.c.repository != "", ~local), *below)
+
+
 def _filtered(which: TaskFilter) -> Select[Any]:
     statement = select(tasks).where(tasks.c.archived == which.archived)
+    if which.viewer is not None:
+        statement = statement.where(_visible(which.viewer))
     for name in ("repository", "owner", "milestone", "priority"):
         if value := getattr(which, name):
-            statement = statement.where(tasks.c[name] == value)
+            is_nobody = name == "owner" and value == NOBODY
+            statement = statement.where(tasks.c[name] == ("" if is_nobody else value))
     if which.states:
         statement = statement.where(tasks.c.state.in_(which.states))
     if which.label:
@@ -181,7 +230,24 @@ def _insert(connection: Connection, new: Sequence[Task]) -> None:
         connection.execute(insert(task_history), history)
 
 
-def _change(connection: Connection, old: Task, new: Task, by: str, note: str) -> Task:
+def task_in(connection: Connection, task_id: str) -> Task:
+    """A task within a transaction, without its links."""
+    row = connection.execute(select(tasks).where(tasks.c.id == task_id)).mappings().first()
+    if row is None:
+        raise NotFound(f"There is no task {echo(task_id)}.")
+    return task_from_row(dict(row), ())
+
+
+def link_in(connection: Connection, task: Task, link: TaskLink, by: str) -> None:
+    """Add a link within a transaction, one that is there stays."""
+    row = {"task_id": task.id, "kind": link.kind, "target": link.target}
+    there = select(task_links.c.by).where(*(task_links.c[name] == row[name] for name in row))
+    if connection.execute(there).first() is None:
+        connection.execute(insert(task_links).values(**row, by=by, at_ms=wall_ms()))
+
+
+def change_in(connection: Connection, old: Task, new: Task, by: str, note: str) -> Task:
+    """Change a task within a transaction, unless it was changed since `old` was read."""
     changes = task_differences(old, new)
     if not changes:
         return old

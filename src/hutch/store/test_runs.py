@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from hutch.domain.errors import NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.recorded_test_runs import CaseKey, KnownOutcomes, PastOutcome, RecordedCase, RecordedRun
 from hutch.domain.test_run_events import Outcome
 from hutch.store.compiled_statement_cache import Dialect

@@ -6,7 +6,7 @@ from sqlalchemy import insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import TokenId, UserId, new_token_id
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.random_credentials_and_hashes import TOKEN, hash_of, new_secret, visible_prefix
 from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.schema import tokens, users
@@ -108,7 +108,7 @@ class Tokens:
         def change(db: Any) -> Token:
             found = [_token(row) for row in db.execute(select(*_COLUMNS).where(named))]
             if len(found) != 1:
-                raise NotFound(f"There is no token {echo(token_id, 80)}.")
+                raise NotFound(f"There is no token {echo(token_id, 80)}. `hutch tokens list` lists all.")
             if found[0].revoked_ms is None:
                 db.execute(update(tokens).where(tokens.c.id == found[0].id).values(revoked_ms=wall_ms()))
             return _token(db.execute(select(*_COLUMNS).where(tokens.c.id == found[0].id)).one())

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.ids import UserId, new_user_id
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.user import Role, User, name_key, parse_name
 from hutch.store.schema import identities, users
 from hutch.store.table_access import Rows

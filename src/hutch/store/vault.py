@@ -19,7 +19,7 @@ import orjson
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import locked
 

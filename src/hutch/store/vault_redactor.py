@@ -66,7 +66,7 @@ class VaultRedactor(Redactor):
             return
         try:
             found = _stripped(self._secrets())
-        except HutchError:  # whoever uses a secret gets this error; known values stay redacted
+        except HutchError:  # the use of a secret raises this error; known values stay redacted
             return
         self._mark = mark
         if not found <= self._known:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.domain.session import SessionInput
 from hutch.store.schema import deliveries
-from hutch.store.session_opening import OpenedSession
+from hutch.store.session_creation import OpenedSession
 from hutch.store.table_access import Rows
 from hutch.system.clock_without_jumps import STEADY, SteadyClock, wall_ms
 from hutch.system.lazy_dataclass import dataclass

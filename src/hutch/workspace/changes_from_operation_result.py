@@ -3,7 +3,7 @@
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_operation_types import Announcement, FileChange
 from hutch.snapshots.ignore_rules import GITIGNORE
-from hutch.snapshots.path_version_reading_and_restoring import PutResult
+from hutch.snapshots.path_version_restore import PutResult
 
 
 def announced_by(result: object, of_files: Announcement) -> Announcement:

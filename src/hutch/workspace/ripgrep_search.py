@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.launch.visible_system_files import this_system
-from hutch.system.chunked_work_on_large_collections import sort_in_chunks
+from hutch.system.chunked_collection_operations import sort_in_chunks
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.globs import glob_pattern
 from hutch.workspace.rule_based_search_filter import HiddenFiles, IsHidden, hide_secrets

@@ -19,7 +19,7 @@ from hutch.edit.edit_result import EditResult
 from hutch.edit.file_operation_types import Announcement, FileChange, Move, Operation, Write
 from hutch.forge.host_git import Git
 from hutch.jail.interface import Jail
-from hutch.jail.jail_working_directory import JailLocation
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.policy import Policy
 from hutch.snapshots import comparison
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
@@ -33,12 +33,12 @@ from hutch.workspace.change_observer_interface import ChangeObserver
 from hutch.workspace.changes_from_operation_result import announced_by, are_plain_writes
 from hutch.workspace.files.change_watcher import ChangeWatcher
 from hutch.workspace.files.directory_listing import Page
-from hutch.workspace.files.files import CheckPath, Files, PathStatus
+from hutch.workspace.files.file_reads_and_changes import CheckPath, Files, PathStatus
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 from hutch.workspace.link_resolution import resolve_links
-from hutch.workspace.replaced_versions import store_replaced
+from hutch.workspace.replaced_file_versions import store_replaced
 from hutch.workspace.rule_based_search_filter import IsHidden
 from hutch.workspace.search_match_redaction import Mask
 from hutch.workspace.workspace_quota import Quota

@@ -10,10 +10,10 @@ import os
 import time
 from dataclasses import replace
 
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import LimitReached
 from hutch.jail.interface import LimitHit
 from hutch.jail.limits.disk_growth import measure
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import Policy
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
@@ -113,8 +113,8 @@ def quota_error(record: Record, usage: Usage, hit: str = "") -> LimitReached:
         hit == "workspace_growth_bytes" and usage.files <= record.quota_files
     ):
         return LimitReached(
-            f"Workspace is {size(usage.bytes)}, at or over its {size(record.quota_bytes)} quota. "
-            "Delete files or raise workspace.quota_bytes.",
+            f"Workspace is {readable_size(usage.bytes)}, at or over its "
+            f"{readable_size(record.quota_bytes)} quota. Delete files or raise workspace.quota_bytes.",
             limit="workspace.quota_bytes",
         )
     return LimitReached(

@@ -17,10 +17,9 @@ from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.local_repository_access import Repositories
-from hutch.workspace.fork import fork
 from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place, open_recorded_place
 from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository, open_jailed_repository
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import (
+from hutch.workspace.lifecycle.workspace_and_cache_removal import (
     remove_leftovers,
     remove_unused,
     remove_workspace,
@@ -29,9 +28,10 @@ from hutch.workspace.lifecycle.workspace_builder import Complete, prepare, same_
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
-from hutch.workspace.lifecycle.workspace_size_and_last_use import disk_bytes, last_used_ms
-from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
+from hutch.workspace.lifecycle.workspace_usage import disk_bytes, last_used_ms
+from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.workspace import SnapshotLimits, Workspace
+from hutch.workspace.workspace_fork import fork
 
 Clean = Callable[[str], str]
 SESSION_PART = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
@@ -111,9 +111,10 @@ class Workspaces:
 
     @asynccontextmanager
     async def open_directory(
-        self, directory: Path, *, clean: Clean = str, beside_others: bool = False
+        self, directory: Path, *, clean: Clean = str, beside_others: bool = False, number: int = 1
     ) -> AsyncIterator[Workspace]:
-        """Open a user's directory in place; with `beside_others` even if other processes have it open."""
+        """Open a user's directory in place; with `beside_others` even if other processes have it open. Each
+        of these has snapshots of its own, with a `number`."""
         await asyncio.to_thread(self.home.make)
         opened, place = await open_in_place(
             self.home,
@@ -121,6 +122,7 @@ class Workspaces:
             quota_bytes=self.options.quota_bytes,
             quota_files=self.options.quota_files,
             beside_others=beside_others,
+            number=number,
         )
         async with open_mounted(
             self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean

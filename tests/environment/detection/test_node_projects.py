@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from hutch.environment.detection.plan_detection import detect
-from tests.node import npm
+from tests.node_installation import npm
 
 
 def test_npm_install_replaces_npm_ci_only_for_a_lock_file_that_npm_refuses(tmp_path: Path) -> None:

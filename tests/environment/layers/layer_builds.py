@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
-from hutch.environment.layers.build_input_reading_and_writing import InputFile
+from hutch.environment.layers.build_input_files import InputFile
 from hutch.environment.layers.layer_build import BuildRequest, build_layer
 from hutch.environment.layers.layer_key import Scope, layer_key
 from hutch.environment.layers.layer_store import TREE, BuildFailure, Layer, LayerStore

@@ -20,7 +20,7 @@ from hutch.jail.policy import AGENT
 from tests.deadline import DEADLINE_S
 from tests.environment.layers.layer_builds import build, built, make_request, make_store
 from tests.environment.layers.registries import ADDRESS, add_npm_package, add_wheel, serving
-from tests.node import node_home, node_path, npm
+from tests.node_installation import node_home, node_path, npm
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
-from hutch.environment.layers.build_input_reading_and_writing import InputFile
+from hutch.environment.layers.build_input_files import InputFile
 from hutch.environment.layers.layer_key import Scope, describe_machine, layer_key, plan_digest
 
 SCOPE = Scope("usr_1", "https://git.example.com/shop")

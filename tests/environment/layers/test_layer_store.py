@@ -11,7 +11,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.environment.layers.layer_store import FILE, ON_DISK, BuildFailure, Layer, LayerStore, boot_id
 from hutch.system.file_lock import try_lock
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard
 from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from tests.environment.layers.layer_builds import make_store
 

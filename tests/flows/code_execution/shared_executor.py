@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from hutch.domain.language_neutral_test_case import CodeCase, Expected, Language, Step
+from hutch.domain.given_code_test_case import CodeCase, Expected, Language, Step
 from hutch.domain.user_given_starter_files import StarterFile
 from hutch.flows.code_execution.code_executor import CodeExecutor
 

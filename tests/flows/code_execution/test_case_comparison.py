@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.language_neutral_test_case import CodeCase, Expected, Language, Step
+from hutch.domain.given_code_test_case import CodeCase, Expected, Language, Step
 from hutch.flows.code_execution.case_comparison import find_difference, find_output_difference, is_equal
 
 

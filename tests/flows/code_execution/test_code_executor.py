@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.language_neutral_test_case import LANGUAGES, CodeCase, Expected, Language
+from hutch.domain.given_code_test_case import LANGUAGES, CodeCase, Expected, Language
 from hutch.flows.code_execution.code_executor import MAX_OF_ONE_USER
-from hutch.flows.code_execution.execution_results import ExecutionLimits
+from hutch.flows.code_execution.execution_limits_and_results import ExecutionLimits
 from tests.deadline import DEADLINE_S
 from tests.flows.code_execution.shared_executor import CASES, SOURCES, as_files, executor, python_case
 

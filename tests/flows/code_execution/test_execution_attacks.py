@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from hutch.domain.language_neutral_test_case import CodeCase, Expected, Language
-from hutch.flows.code_execution.execution_results import ExecutionLimits
+from hutch.domain.given_code_test_case import CodeCase, Expected, Language
+from hutch.flows.code_execution.execution_limits_and_results import ExecutionLimits
 from tests.flows.code_execution.shared_executor import as_files, executor, python_case
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,9 @@ PLACES = ["/tmp", "/dev/shm", os.path.expanduser("~"), os.getcwd(), os.getcwd() 
 
 def run(leave):
     if leave:
-        subprocess.Popen(["sleep", "600"], start_new_session=True)
+        child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        while not open(f"/proc/{child.pid}/cmdline").read():
+            pass  # the kernel shows the words of a program a moment after it has started
         for place in PLACES:
             try:
                 open(place + "/left", "w").write("secret of the first case")

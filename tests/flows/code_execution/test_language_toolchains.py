@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.domain.language_neutral_test_case import LANGUAGES
+from hutch.domain.given_code_test_case import LANGUAGES
 from hutch.flows.code_execution.language_toolchains import (
     LanguageToolchains,
     MissingToolchain,
     find_language_toolchains,
     missing_toolchains,
 )
-from hutch.flows.doctor_checks.languages import check_languages
+from hutch.flows.doctor_checks.code_execution_languages import check_languages
 
 
 def program(path: Path, text: str) -> Path:

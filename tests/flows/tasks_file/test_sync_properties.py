@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.task import TASK_STATES, AcceptanceCriterion, TaskFields
+from hutch.flows.tasks_file.file_and_stored_task_merge import StoredTask, SyncOutcome, sync_tasks_file
 from hutch.flows.tasks_file.tasks_file_parser import TasksFile, task_lines
-from hutch.flows.tasks_file.tasks_file_sync import StoredTask, SyncOutcome, sync_tasks_file
 
 LINES = st.sampled_from(
     [
@@ -163,6 +163,20 @@ def check_sync(base: str, text: str, stored: list[StoredTask]) -> tuple[str, lis
 
 
 @settings(max_examples=400, deadline=None)
+@example(
+    "# Tasks\n  - plain\n   1. [ ] moves\n    - [ ] deep\n# Tasks",
+    [],
+    [],
+    [],
+    [(0, "change", {"milestone": ""})],
+)
+@example(
+    "- [ ] T-1 One\n- [ ] T-2 Two\n",
+    [],
+    [],
+    [],
+    [(0, "change", {"criteria": (AcceptanceCriterion("new"),)}), (1, "change", {"milestone": "v1"})],
+)
 @given(TEXTS, EDITS, STORE_EDITS, EDITS, STORE_EDITS)
 @example("- [ ] T-1 One\n  ```\n", [], [(0, "change", {"criteria": (AcceptanceCriterion("new"),)})], [], [])
 def test_random_edits_on_both_sides_converge_and_lose_nothing(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from hutch.agent.repository_testing.test_runner import REPORT, ReadFile, Runner
+from hutch.agent.repository_testing.runner_definition import REPORT, ReadFile, Runner
 
 GO_VERSION = ("go", "version")
 CTEST_BUILD = "/tmp/hutch-ctest"

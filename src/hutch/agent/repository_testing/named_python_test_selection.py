@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from hutch.agent.repository_testing.test_runner import Runner
+from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.system.lazy_dataclass import dataclass
 
 # A name as results have it: modules up to the first one that is named like a test file, and what is in it.

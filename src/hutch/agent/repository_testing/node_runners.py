@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hutch.agent.repository_testing.test_runner import REPORT, ReadFile, Runner
+from hutch.agent.repository_testing.runner_definition import REPORT, ReadFile, Runner
 
 NODE_TEST = ("node", "--test", "--test-reporter=tap")  # an old Node refuses these options
-TEST_FILE = re.compile(r"\.test\.[cm]?js$")
+TEST_FILE = re.compile(r"\.test\.[cm]?[jt]s$")
 LOCK_FILES = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn"}  # others are npm's
 # Starts the repository's own runner, or else the jail's. npx is no choice: for a missing runner it asks the
 # network despite its options, and waits for an answer that never comes.

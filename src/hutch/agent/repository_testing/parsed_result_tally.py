@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hutch.agent.repository_testing.failure_message import in_one_line, own_path
+from hutch.agent.repository_testing.failed_test_message import in_one_line, own_path
 from hutch.agent.repository_testing.test_results import Case, Counts, Failure
 from hutch.domain.test_run_events import Outcome
 

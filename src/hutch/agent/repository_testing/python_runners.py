@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from importlib import resources
 
-from hutch.agent.repository_testing.test_runner import REPORT, ReadFile, Runner
+from hutch.agent.repository_testing.runner_definition import REPORT, ReadFile, Runner
 
 TEST_FILE = re.compile(r"(^|/)(test_\w+|\w+_test)\.py$")
 # Only the older of pytest's two formats has the file and line of each test.

@@ -30,7 +30,7 @@ from hutch.agent.repository_testing.python_runners import (
     names_pytest,
     python_runner,
 )
-from hutch.agent.repository_testing.test_runner import CONFIGURED, ReadFile, Runner
+from hutch.agent.repository_testing.runner_definition import CONFIGURED, ReadFile, Runner
 from hutch.domain.errors import NotFound
 
 NO_TESTS = (

@@ -4,7 +4,8 @@ import re
 import shlex
 from collections.abc import Callable
 
-from hutch.agent.repository_testing.error_line import error_line
+from hutch.agent.repository_testing.error_summary_line import error_line
+from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.agent.repository_testing.test_results import (
     NO_PYTEST,
     NO_RUNNER,
@@ -13,7 +14,6 @@ from hutch.agent.repository_testing.test_results import (
     NOT_STARTED,
     NOT_THERE,
 )
-from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import HutchError, NotFound
 from hutch.jail.interface import Jail

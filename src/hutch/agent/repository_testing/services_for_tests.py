@@ -17,7 +17,7 @@ from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.events import Event, ServiceAnswered, ServiceFailed, ServiceStarted, ServiceStopped
 from hutch.jail.interface import Exit, Jail, Process
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 
 LOGS = "/tmp/hutch-services"
 MAX_LOG_BYTES = 8 * 1024 * 1024

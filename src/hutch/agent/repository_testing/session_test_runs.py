@@ -10,14 +10,14 @@ from itertools import islice
 from typing import Any
 
 from hutch.agent.repository_testing.named_python_test_selection import KnownCase
+from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.agent.repository_testing.test_process_watcher import Stop
 from hutch.agent.repository_testing.test_results import NOT_THERE, Case, Counts, Report
-from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.repository_testing.test_selection import Selection, select
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import OnProgress, RepositoryTests
+from hutch.agent.repository_testing.workspace_test_suites import OnProgress, RepositoryTests
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.text_for_model import shortened, without_surrogates
-from hutch.domain.current_actor_and_event_author import Actor, acting
+from hutch.domain.current_actor_and_author import Actor, acting
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
 from hutch.domain.events import RanTests, StartedTests
 from hutch.domain.ids import new_test_run_id

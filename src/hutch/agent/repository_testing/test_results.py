@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, NamedTuple
 
-from hutch.agent.repository_testing.error_line import error_line
+from hutch.agent.repository_testing.error_summary_line import error_line
 from hutch.agent.text_for_model import shortened
 from hutch.domain.test_run_events import Outcome
 from hutch.system.lazy_dataclass import dataclass

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hutch.agent.long_output_files import save_output
-from hutch.agent.repository_testing.go_jest_and_cargo_parsers import MAX_BYTES, READERS
-from hutch.agent.repository_testing.junit import explain_unreadable
+from hutch.agent.repository_testing.junit_xml_parser import explain_unreadable
+from hutch.agent.repository_testing.runner_definition import Runner
+from hutch.agent.repository_testing.runner_output_parsers import MAX_BYTES, READERS
 from hutch.agent.repository_testing.test_process_watcher import OnLine, ProcessWatch, Stop
 from hutch.agent.repository_testing.test_results import TAIL_CHARS, Case, Counts, Report, UnreadableReport
-from hutch.agent.repository_testing.test_runner import Runner
 from hutch.agent.text_for_model import strip_escapes
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import NotFound
 from hutch.jail.interface import Finished, Jail, LimitHit, StreamName
 from hutch.jail.limits.limit_errors_in_output import OUT_OF_MEMORY
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import Limits, profile
 
 OUTPUT = "/tmp/hutch-tests.txt"
@@ -132,12 +132,13 @@ def _limit_of(ran: Finished) -> LimitHit | None:
 def _memory_limit(jail: Jail, limits: Limits, hit: LimitHit | None, output: str) -> str:
     """The limit of memory that was hit. If memory was only refused, the output of the program says so."""
     whole = jail.policy.limits.memory_bytes
-    used = size(min(whole, limits.memory_bytes))
+    used = readable_size(min(whole, limits.memory_bytes))
     if hit is not None and hit.limit == "memory_bytes":
         used = hit.value
     elif hit is not None or not re.search(OUT_OF_MEMORY, output):
         return ""
-    setting = "tests" if limits.memory_bytes < whole and used == size(limits.memory_bytes) else "jail"
+    is_own = limits.memory_bytes < whole and used == readable_size(limits.memory_bytes)
+    setting = "tests" if is_own else "jail"
     return f"{setting}.memory_bytes ({used} for all processes together)"
 
 

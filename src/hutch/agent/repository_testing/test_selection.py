@@ -14,10 +14,10 @@ from hutch.agent.repository_testing.named_python_test_selection import (
     select_pytest,
     select_unittest,
 )
+from hutch.agent.repository_testing.runner_definition import Runner, with_words
 from hutch.agent.repository_testing.test_results import name_in_file
-from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_SELECTED = 500  # files or tests: more do not fit into one command

@@ -18,7 +18,7 @@ class AskUserArguments(Arguments):
 
 class AskUser:
     name: ClassVar[str] = ASK_USER
-    description: ClassVar[str] = "Ask the user, only about what you must know and cannot find out."
+    description: ClassVar[str] = "Ask the user what you must know and cannot find out."
     arguments: ClassVar[type[Arguments]] = AskUserArguments
     parallel: ClassVar[bool] = False
 

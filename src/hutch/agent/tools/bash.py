@@ -17,12 +17,12 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import redacted_excerpt
 from hutch.domain.signal_names import SignalNumber, signal_name
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.limit_hits_of_commands import MEMBERS_TIMEOUT
+from hutch.jail.limits.command_timeout_cap import MEMBERS_TIMEOUT
 from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.policy import MAX_TIMEOUT_S, Limits
 from hutch.jail.shell.command_results_and_events import Result
+from hutch.jail.shell.shared_jails_and_shells import Shells
 from hutch.jail.shell.shell import Shell
-from hutch.jail.shell.shells_and_jails_by_session import Shells
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output
@@ -46,8 +46,8 @@ class Bash:
     name: ClassVar[str] = "bash"
     description: ClassVar[str] = (
         "Run a command in bash; directory and variables persist. After yield_s seconds (20) it continues in "
-        "the background with an id; after timeout_s it is killed. Without timeout_s it is killed when it "
-        "prints nothing for long (30 s by default): start servers with &."
+        "the background with an id. It is killed after timeout_s; without it, when it prints nothing for "
+        "long (30 s by default): start servers with &."
     )
     arguments: ClassVar[type[Arguments]] = BashArguments
     parallel: ClassVar[bool] = False
@@ -203,9 +203,7 @@ class BashOutputArguments(Arguments):
 
 class BashOutput:
     name: ClassVar[str] = "bash_output"
-    description: ClassVar[str] = (
-        "New output of a background command; wait_s waits up to that many seconds for its end."
-    )
+    description: ClassVar[str] = "New output of a background command; waits up to wait_s for its end."
     arguments: ClassVar[type[Arguments]] = BashOutputArguments
     parallel: ClassVar[bool] = True
 
@@ -256,7 +254,7 @@ class BashKillArguments(Arguments):
 class BashKill:
     name: ClassVar[str] = "bash_kill"
     description: ClassVar[str] = (
-        "Kill a background command and all its processes, or send it a signal: TERM, INT, …"
+        "Kill a background command and its processes, or send it a signal such as INT."
     )
     arguments: ClassVar[type[Arguments]] = BashKillArguments
     parallel: ClassVar[bool] = False

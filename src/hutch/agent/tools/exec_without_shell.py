@@ -10,7 +10,7 @@ from pydantic import Field
 from hutch.agent.text_for_model import shortened, strip_escapes
 from hutch.agent.tools.bash import SHOWN_CHARS, Printed, describe_total
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.domain.current_actor_and_event_author import current_actor
+from hutch.domain.current_actor_and_author import current_actor
 from hutch.domain.errors import Denied
 from hutch.domain.signal_names import signal_name
 from hutch.jail.interface import Finished
@@ -36,8 +36,7 @@ class ExecArguments(Arguments):
 class Exec:
     name: ClassVar[str] = "exec"
     description: ClassVar[str] = (
-        "Run one program without a shell: argv is passed as it is, nothing in it is interpreted. "
-        "For a pipe or a lasting directory use bash."
+        "Run one program without a shell: argv is passed as it is. For pipes or a lasting directory use bash."
     )
     arguments: ClassVar[type[Arguments]] = ExecArguments
     parallel: ClassVar[bool] = False

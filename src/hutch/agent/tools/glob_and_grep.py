@@ -11,10 +11,10 @@ from pydantic import Field
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.model_written_paths import resolve_path
 from hutch.domain.errors import LimitReached
+from hutch.workspace.multiline_secrets_in_matches import hide_across_lines
 from hutch.workspace.ripgrep_search import GrepOutput, GrepQuery, GrepResult
 from hutch.workspace.rule_based_search_filter import HiddenFiles, IsHidden
 from hutch.workspace.search_match_redaction import Line, redact_lines
-from hutch.workspace.secrets_across_lines_around_matches import hide_across_lines
 
 
 class GlobArguments(Arguments):
@@ -77,8 +77,8 @@ class GrepArguments(Arguments):
 class GrepTool:
     name: ClassVar[str] = "grep"
     description: ClassVar[str] = (
-        "Search files with a regular expression (ripgrep). glob narrows the files, for example '*.py'. "
-        "output: content, files or count. Files that .gitignore lists are left out unless include_ignored."
+        "Search files with a regular expression (ripgrep). glob: only these files, such as '*.py'. "
+        "include_ignored: also files that .gitignore lists."
     )
     arguments: ClassVar[type[Arguments]] = GrepArguments
     parallel: ClassVar[bool] = True

@@ -7,27 +7,31 @@ for the model, and the same as data for programs.
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import (
+from hutch.agent.repository_testing.workspace_test_suites import (
     DEFAULT_OPTIONS,
     RepositoryTests,
     SuiteOptions,
     Working,
 )
-from hutch.domain.current_actor_and_event_author import acting
+from hutch.domain.current_actor_and_author import acting
+from hutch.domain.errors import HutchError
 from hutch.domain.image_header import ImageHeader
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_operation_types import FileChange
 from hutch.jail.interface import Jail, StreamName
-from hutch.jail.shell.shells_and_jails_by_session import Shells
+from hutch.jail.shell.shared_jails_and_shells import Shells
 from hutch.system.lazy_dataclass import dataclass
+from hutch.workspace.code_search.search_by_meaning import Embeds
 from hutch.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from hutch.agent.tools.delegate import Helpers, RunBudget
+    from hutch.agent.tools.shared_debugger import AgentDebugging
     from hutch.agent.tools.terminal_read_and_type import SharedTerminals
 
 
@@ -62,6 +66,7 @@ class ImageResult:
 # Takes a question, its id if it is already open, and answers to choose from.
 Ask = Callable[[str, str, Sequence[str]], Awaitable[str]]
 Hides = Callable[[str, str], Callable[[str], bool]]
+ReadOriginal = Callable[[str], Awaitable[bytes | None]]  # as it was when the session began
 LastAuthor = Callable[[str], Awaitable[str]]  # of the newest change of a path; empty if none is known
 Mask = Callable[[bytes], bytes]
 
@@ -103,8 +108,24 @@ class Context:
     mask: Mask | None = None  # for callers who may only read: nothing may confirm a guess of a secret
     if_hash: str | None = None  # change a file only if it still has this hash
     allowed_commands: tuple[str, ...] = ()  # programs that `exec` may run; empty: all
-    last_author: LastAuthor | None = None  # None where nobody else works
+    last_author: LastAuthor | None = None  # None where there is no other author
     terminals: "SharedTerminals | None" = None  # that people have opened; None when there can be none
+    debugger: "AgentDebugging | None" = None  # of the session; None when there can be none
+    read_original: ReadOriginal | None = None  # None where nothing is recorded
+    notes_of: dict[str, str | None] = field(default_factory=dict)  # paths of notes, by directory
+    notes_seen: set[str] = field(default_factory=set)  # that the model got
+    helpers: "Helpers | None" = None  # None where the agent may not delegate
+    budget: "RunBudget | None" = None  # of the agent's run
+    embedder: Embeds | None = None  # None where code is searched by words only
+
+    async def read_at_start(self, path: str) -> bytes | None:
+        """A small file as it was when the session began, so that an agent cannot write its instructions."""
+        if self.read_original is not None:
+            return await self.read_original(path)
+        try:
+            return await self.workspace.read_small(path)
+        except HutchError:
+            return None
 
     @property
     def repository_tests(self) -> RepositoryTests:
@@ -115,10 +136,19 @@ class Context:
 class Tool(Protocol):
     """A function that the agent can call."""
 
-    name: ClassVar[str]
-    description: ClassVar[str]
-    arguments: ClassVar[type[Arguments]]
-    parallel: ClassVar[bool]  # whether it may run concurrently with others, because it only reads
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def arguments(self) -> type[Arguments]: ...
+
+    @property
+    def parallel(self) -> bool:
+        """True if it may run concurrently with others, because it only reads."""
+        ...
 
     async def __call__(self, args: Any, context: Context) -> ToolResult:
         """Make a call. The message of a raised `HutchError` reaches the model."""

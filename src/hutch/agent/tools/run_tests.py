@@ -9,7 +9,7 @@ from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report
 from hutch.agent.repository_testing.test_selection import Selection, select
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.domain.current_actor_and_event_author import AGENT, current_actor
+from hutch.domain.current_actor_and_author import AGENT, current_actor
 from hutch.domain.errors import BadRequest
 from hutch.jail.policy import MAX_TIMEOUT_S
 
@@ -35,8 +35,7 @@ class RunTestsArguments(Arguments):
 class RunTests:
     name: ClassVar[str] = "run_tests"
     description: ClassVar[str] = (
-        "Run the repository's tests and get passed/failed/skipped with the first failures. "
-        "By default all. files: only these; tests: only these, by the names in results; failed: only those "
+        "Run the repository's tests: all, or only these files, these tests (names as in results) or those "
         "that failed last; arguments: options for the runner instead."
     )
     arguments: ClassVar[type[Arguments]] = RunTestsArguments

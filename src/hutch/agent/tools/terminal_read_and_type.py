@@ -77,8 +77,7 @@ class TerminalReadArguments(Arguments):
 class TerminalRead:
     name: ClassVar[str] = "terminal_read"
     description: ClassVar[str] = (
-        "See the screen of a terminal that a person opened, with history lines above it; "
-        "without id, list them."
+        "See the screen of a person's terminal and history lines above it; without id, list them."
     )
     arguments: ClassVar[type[Arguments]] = TerminalReadArguments
     parallel: ClassVar[bool] = True
@@ -100,8 +99,7 @@ class TerminalTypeArguments(Arguments):
 class TerminalType:
     name: ClassVar[str] = "terminal_type"
     description: ClassVar[str] = (
-        "Type text, then keys (Enter, Tab, Escape, Up, C-c, …), into a person's terminal and see its screen. "
-        "The person may take over."
+        "Type text, then keys such as Enter, Tab, Up or C-c, into a person's terminal; see its screen."
     )
     arguments: ClassVar[type[Arguments]] = TerminalTypeArguments
     parallel: ClassVar[bool] = False
@@ -126,7 +124,7 @@ class TerminalType:
 
 def _terminals(context: Context) -> SharedTerminals:
     if context.terminals is None:
-        raise Conflict("There are no terminals here: nobody shares this session's files. Use bash.")
+        raise Conflict("This run has no terminals: no user works in its sandbox. Use bash.")
     return context.terminals
 
 

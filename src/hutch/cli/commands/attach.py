@@ -8,12 +8,12 @@ import typer
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
-from hutch.cli.closed_terminal_detection import ended_with_terminal
+from hutch.cli.closed_terminal_watchdog import exit_when_terminal_closes
+from hutch.cli.interactive_terminal_check import can_prompt
 from hutch.cli.run_wait_and_output import show_all
 from hutch.cli.screens.attach_prompt import AttachPrompt
 from hutch.cli.server_requests import SessionName, ask, find_session, short
 from hutch.cli.session_client import ServedSessions
-from hutch.cli.terminal_check import can_prompt
 
 
 def attach_command(
@@ -48,7 +48,7 @@ async def attach(
         await show_all(client, found, after=after or 0, as_json=as_json, until_idle=until_idle)
         return exit_codes.OK
     attached = AttachPrompt(ServedSessions(client), found, after=after)
-    with ended_with_terminal():
+    with exit_when_terminal_closes():
         await attached.run()
         if attached.left:
             also = " and waits for your answer" if attached.conversation.question else ""

@@ -14,7 +14,7 @@ from typing import Any
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.server_requests import ask, find_session
-from hutch.cli.signals import on_signals
+from hutch.cli.signals_and_closed_output import on_signals
 
 SHELL = "command-line"  # the session's shell for these commands
 YIELD_S = 1.0

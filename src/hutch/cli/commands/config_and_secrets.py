@@ -22,7 +22,7 @@ from hutch.domain.known_secret_names import check_known, is_known
 from hutch.domain.redaction import Redactor
 from hutch.settings.repository_settings_file import config_file
 from hutch.settings.schema import FIELDS, environment_variable
-from hutch.settings.secret_sources import named_sources
+from hutch.settings.secret_source_settings import named_sources
 from hutch.settings.value_as_toml import quote, to_toml
 from hutch.store.signed_log_head_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name

@@ -11,9 +11,9 @@ from hutch import settings
 from hutch.app.allowed_local_repositories import settings_root
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.settings.repository_settings_file import config_file
-from hutch.settings.template import repository_template, user_template
+from hutch.settings.settings_file_template import repository_template, user_template
 from hutch.system.atomic_file import replace_file
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 
 def init_command(

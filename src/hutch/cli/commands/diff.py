@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from hutch.cli.api_client import Client
-from hutch.cli.render.streamed_lines import coloured, patch_lines
+from hutch.cli.render.terminal_line_layout import coloured, patch_lines
 from hutch.cli.server_requests import Json, SessionName, ask, find_session
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 
 def diff_command(

@@ -31,8 +31,8 @@ from hutch.app.vault_secrets_and_redactor import secrets
 from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
+from hutch.flows.doctor_checks.code_execution_languages import check_languages
 from hutch.flows.doctor_checks.github_token import check_github
-from hutch.flows.doctor_checks.languages import check_languages
 from hutch.flows.doctor_checks.repository_delivery_and_tests import check_repository
 from hutch.flows.doctor_checks.secret_sources import check_secrets
 from hutch.flows.doctor_checks.toolchains import check_toolchains
@@ -44,7 +44,7 @@ from hutch.store.doctor_and_completion_queries import (
     check_integrity,
     newest_event_ms,
 )
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 GIB, MIB = 1024**3, 1024**2
 LOW_BYTES, FULL_BYTES = 2 * GIB, 200 * MIB

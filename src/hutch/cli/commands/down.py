@@ -11,7 +11,7 @@ from hutch import settings
 from hutch.cli import exit_codes
 from hutch.domain.errors import Denied, Unavailable
 from hutch.system.process_identity import start_stamp
-from hutch.system.running_server_announcement_and_discovery import RunningServer, find_server
+from hutch.system.server_announcement_and_discovery import RunningServer, find_server
 
 EXTRA_TIMEOUT_S = 5  # beyond the server's own shutdown timeout
 

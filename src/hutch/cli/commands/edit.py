@@ -31,7 +31,7 @@ def edit_command(
 ) -> int:
     """Edit a file of a session in your own editor.
 
-    While the editor is open, each save goes to the session, and changes of others come into the
+    While the editor is open, each save goes to the session, and changes by others come into the
     file on disk. Changes of the same file are merged line by line; what cannot be merged or sent is
     kept, and `hutch edit` of the same file continues there. An editor with windows must wait until
     the file is closed: --editor "code --wait".
@@ -61,7 +61,10 @@ async def _edit_in_process(loaded: settings.LoadedSettings, name: str, path: str
 
 async def _edit(remote: SessionFile, session_id: str, state: str, path: str, editor: list[str]) -> int:
     if state == "ended":
-        raise Conflict(f"The session {session_id} has ended, so its files cannot be changed. Fork it first.")
+        raise Conflict(
+            f"The session {session_id} has ended, so its files cannot be changed. Fork it first: "
+            f"hutch sessions fork {session_id}"
+        )
     copy = LocalCopy.of(settings.find_paths().edits, session_id, path)
     sync = FileSync(remote, copy, Git(settings.user_environment()))
     return await EditSession(sync, session_id, path, editor).run()

@@ -17,14 +17,14 @@ from hutch import settings
 from hutch.app import configure_logs
 from hutch.cli import exit_codes
 from hutch.cli.local_session_lookup import find_session, open_sessions, warn_of_defects
-from hutch.cli.signals import ended_by
+from hutch.cli.signals_and_closed_output import ended_by
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.flows.json_lines_log_export import json_lines
 from hutch.store.event_log import SqlLog
 from hutch.store.record_export import export_record
-from hutch.store.terminal_export import export_terminal, find_terminal
+from hutch.store.terminal_recording_export import export_terminal, find_terminal
 from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
 
 Format = Literal["zip", "jsonl", "asciicast"]
@@ -162,7 +162,7 @@ async def _from_server(session: str, target: Target) -> int:
 
 
 def _describe(session_id: str, path: Path, target: Target) -> int:
-    """Say what was written."""
+    """Name the written file and its content."""
     if target.as_json:
         result = {"file": str(path), "session": session_id}
         typer.echo(json.dumps({**result, "terminal": target.terminal} if target.terminal else result))

@@ -18,8 +18,7 @@ import typer
 from hutch import settings
 from hutch.app import configure_logs
 from hutch.app.server import open_server
-from hutch.cli.render.interviews import event_sentence
-from hutch.domain.current_actor_and_event_author import AGENT, author_of
+from hutch.domain.current_actor_and_author import AGENT, author_of
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.events import Event, InterviewSealed, SessionEnded, StruggleMeasured, UnknownEvent
 from hutch.domain.ids import SessionId
@@ -29,21 +28,23 @@ from hutch.domain.interview_plan import InterviewPlan
 from hutch.domain.interview_question import Question
 from hutch.domain.user import Caller, scopes_of
 from hutch.domain.user_given_starter_files import StarterFiles
+from hutch.flows.interview_questions.question_bank_lookup import find_questions
 from hutch.flows.interviews import (
     interview_conduct,
-    interview_planning,
+    interview_planning_and_invitations,
     level_and_help_decisions,
     lobby_and_presence,
     notes_messages_and_ratings,
 )
-from hutch.flows.interviews.interview_record import export_interview
+from hutch.flows.interviews.interview_event_sentences import event_sentence
+from hutch.flows.interviews.interview_record_export import export_interview
 from hutch.flows.interviews.interview_report import make_report
 from hutch.flows.interviews.interview_services import InterviewServices
+from hutch.flows.interviews.report_content import report_content
 from hutch.flows.interviews.report_page import report_page
-from hutch.flows.questions.coding_question_banks import find_questions
 from hutch.flows.sessions import give
 from hutch.flows.user_accounts import LOCAL, Accounts
-from hutch.sessions.requests import StartTests, WaitForTests, WriteFile
+from hutch.sessions.file_and_command_requests import StartTests, WaitForTests, WriteFile
 from hutch.store.interview_record_bundle import verify_bundle
 from hutch.store.sessions import Sessions
 
@@ -77,7 +78,8 @@ async def _demo(home: Path, pause_s: float, keep: Path | None) -> None:
         interview = await stage.play(questions)
         bundle = home / "interview.zip"
         await export_interview(server.interviews, stage.assessor, interview.id, bundle)
-        page = report_page(await make_report(server.interviews, stage.assessor, interview.id))
+        report = await make_report(server.interviews, stage.assessor, interview.id)
+        page = report_page(report["title"], report_content(report), "")
     verified = await asyncio.to_thread(verify_bundle, bundle)
     if not verified.ok:
         raise Unavailable(f"The record does not verify: {verified.problem}")
@@ -125,7 +127,7 @@ def _replies(question: Question) -> list[dict[str, object]]:
 
 
 class Stage:
-    """The people of the demo, and what they do."""
+    """The people of the demo, and their actions."""
 
     def __init__(
         self, interviews: InterviewServices, assessor: Caller, candidate: Caller, pause_s: float
@@ -147,7 +149,7 @@ class Stage:
         )
 
     def show(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
-        """Print what happens, as it is recorded."""
+        """Print events as they are recorded."""
         for event in events:
             is_noise = isinstance(event, StruggleMeasured) or (
                 isinstance(event, SessionEnded) and session_id != self._room
@@ -178,7 +180,7 @@ class Stage:
                 "consent": "This interview is recorded. Assessors read all of it.",
             }
         )
-        interview = await interview_planning.plan_interview(interviews, self.assessor, plan)
+        interview = await interview_planning_and_invitations.plan_interview(interviews, self.assessor, plan)
         self._room = interview.id
         accounts = Accounts(interviews.services.rows)
         await accounts.shares.set(interview.id, self.candidate.user.id, "candidate", created_by="")

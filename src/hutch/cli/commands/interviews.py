@@ -10,22 +10,19 @@ from pydantic import ValidationError
 
 from hutch.cli.api_client import Client
 from hutch.cli.commands.interview_demo import demo_command
-from hutch.cli.render.interviews import describe, line, report_lines
+from hutch.cli.commands.interview_work import COMMANDS
+from hutch.cli.interview_requests import InterviewName, find_interview, take_step
+from hutch.cli.render.interviews import comparison_lines, describe, line, report_lines
 from hutch.cli.server_requests import Json, ask, every, short
-from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.ids import ambiguous_id, matches_id
+from hutch.domain.errors import BadRequest
 from hutch.domain.interview_plan import InterviewPlan
 from hutch.domain.validation_messages import describe_with_location
 from hutch.system.atomic_file import replace_file
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 app = typer.Typer(help="Plan, conduct and read interviews.", no_args_is_help=True, add_completion=False)
 app.command("demo")(demo_command)
 
-InterviewName = Annotated[
-    str,
-    typer.Argument(metavar="INTERVIEW", help="An interview's id, a unique part of it, or 'last'."),
-]
 ROLES = ("candidate", "assessor", "observer")
 
 
@@ -118,10 +115,10 @@ def list_(as_json: Json = False) -> int:
 
 @app.command()
 def show(interview: InterviewName, as_json: Json = False) -> int:
-    """Show the state of an interview: its clock, question and people."""
+    """Show an interview: its clock, question and people."""
 
     async def work(client: Client) -> None:
-        found = await _find(client, interview)
+        found = await find_interview(client, interview)
         typer.echo(json.dumps(found) if as_json else describe(found))
 
     return ask(work, as_json=as_json)
@@ -141,7 +138,7 @@ def invite(
         raise BadRequest(f"There is no role {role[:40]!r}. Choose one of {', '.join(ROLES)}.")
 
     async def work(client: Client) -> None:
-        found = await _find(client, interview)
+        found = await find_interview(client, interview)
         made = await client.post(f"/interviews/{found['id']}/invitations", {"role": role, "days": days})
         typer.echo(json.dumps(made) if as_json else made["url"])
 
@@ -150,8 +147,8 @@ def invite(
 
 @app.command()
 def begin(interview: InterviewName, as_json: Json = False) -> int:
-    """Begin an interview, once its candidate has come to the lobby."""
-    return _step(interview, "begin", None, as_json=as_json)
+    """Begin an interview whose candidate is in the lobby."""
+    return take_step(interview, "begin", None, as_json=as_json)
 
 
 @app.command()
@@ -160,49 +157,71 @@ def pause(
     reason: Annotated[str, typer.Option(help="The candidate sees it.")] = "",
     as_json: Json = False,
 ) -> int:
-    """Stop the clock; the candidate cannot work until it continues."""
-    return _step(interview, "pause", {"reason": reason}, as_json=as_json)
+    """Stop the clock and the work, until it continues."""
+    return take_step(interview, "pause", {"reason": reason}, as_json=as_json)
 
 
 @app.command()
 def resume(interview: InterviewName, as_json: Json = False) -> int:
     """Continue after a pause."""
-    return _step(interview, "resume", None, as_json=as_json)
+    return take_step(interview, "resume", None, as_json=as_json)
 
 
 @app.command()
-def end(interview: InterviewName, reason: Annotated[str, typer.Option()] = "", as_json: Json = False) -> int:
+def end(
+    interview: InterviewName,
+    reason: Annotated[str, typer.Option(help="It stays in the record.")] = "",
+    as_json: Json = False,
+) -> int:
     """End an interview."""
-    return _step(interview, "end", {"reason": reason}, as_json=as_json)
+    return take_step(interview, "end", {"reason": reason}, as_json=as_json)
 
 
-def _step(name: str, what: str, body: dict[str, Any] | None, *, as_json: bool) -> int:
-    async def work(client: Client) -> None:
-        found = await _find(client, name)
-        changed = await client.post(f"/interviews/{found['id']}/{what}", body)
-        typer.echo(json.dumps(changed) if as_json else line(changed))
-
-    return ask(work, as_json=as_json)
+@app.command()
+def erase(
+    interview: InterviewName,
+    reason: Annotated[str, typer.Option(help="It stays in the record.")] = "",
+    as_json: Json = False,
+) -> int:
+    """Erase the content of an ended interview. The proof stays."""
+    return take_step(interview, "erase", {"reason": reason}, as_json=as_json)
 
 
 @app.command()
 def report(
     interview: InterviewName,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write it as a page instead.")
-    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write it as a page.")] = None,
+    pdf: Annotated[Path | None, typer.Option("--pdf", metavar="FILE", help="Write it as a PDF.")] = None,
     as_json: Json = False,
 ) -> int:
     """Show what was done in an interview, for its assessors."""
 
     async def work(client: Client) -> None:
-        found = await _find(client, interview)
-        if html is not None:
-            page = await client.request("GET", f"/interviews/{found['id']}/report.html")
-            _write(html, page.content)
+        found = await find_interview(client, interview)
+        for path, name in ((html, "report.html"), (pdf, "report.pdf")):
+            if path is not None:
+                answered = await client.request("GET", f"/interviews/{found['id']}/{name}")
+                _write(path, answered.content)
+        if html is not None or pdf is not None:
             return
         made = await client.get(f"/interviews/{found['id']}/report")
         typer.echo(json.dumps(made) if as_json else "\n".join(report_lines(made)))
+
+    return ask(work, as_json=as_json)
+
+
+@app.command()
+def compare(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The id of a question.")],
+    as_json: Json = False,
+) -> int:
+    """Compare candidates on one question by what they did. There is no total."""
+
+    async def work(client: Client) -> None:
+        rows = await client.get("/interview-comparison", question=question)
+        typer.echo(json.dumps(rows) if as_json else "\n".join(comparison_lines(rows)))
+        if not rows and not as_json:
+            typer.echo(f"No interview with the question {question[:60]!r} has ended.", err=True)
 
     return ask(work, as_json=as_json)
 
@@ -217,7 +236,7 @@ def export(
     """Write the record of an interview: all its logs in one file. `hutch verify` checks it offline."""
 
     async def work(client: Client) -> None:
-        found = await _find(client, interview)
+        found = await find_interview(client, interview)
         record = await client.request("GET", f"/interviews/{found['id']}/record")
         _write(output or Path(f"{found['id']}.zip"), record.content)
 
@@ -232,14 +251,5 @@ def _write(path: Path, content: bytes) -> None:
     typer.echo(f"wrote {path}", err=True)
 
 
-async def _find(client: Client, name: str) -> dict[str, Any]:
-    """An interview by its id, a unique part of it, or `last`."""
-    found = [each async for each in every(client, "/interviews")]
-    if name == "last" and found:
-        return found[0]
-    matching = [each for each in found if matches_id(each["id"], name)]
-    if not matching:
-        raise NotFound(f"There is no interview {name[:80]!r}. `hutch interviews list` lists them.")
-    if len(matching) > 1:
-        raise ambiguous_id([each["id"] for each in matching], name, "interviews")
-    return dict(await client.get(f"/interviews/{matching[0]['id']}"))
+for name, command in COMMANDS.items():
+    app.command(name)(command)

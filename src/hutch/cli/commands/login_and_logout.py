@@ -21,7 +21,8 @@ from hutch.cli import exit_codes
 from hutch.cli.api_client import Client, check
 from hutch.cli.server_address_and_token import API, Address, parse_url, store_login, stored_login
 from hutch.cli.server_requests import Json
-from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated, Unavailable
+from hutch.cli.server_tasks.server_task_requests import ServerTasks
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unauthenticated, Unavailable
 
 DAYS = 90
 CSRF = "X-CSRF-Token"
@@ -64,19 +65,34 @@ def login_command(
     return exit_codes.OK
 
 
-def logout_command(as_json: Json = False) -> int:
-    """Forget the server of `hutch login`, and revoke the token if `hutch login` created it."""
+def logout_command(
+    discard: Annotated[
+        bool, typer.Option("--discard-changes", help="Also if changes of tasks were not sent yet.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Forget the server of `hutch login`, and revoke the token if `hutch login` created it.
+
+    The local copy of its tasks is removed. Changes that wait to be sent are sent first.
+    """
     paths = settings.find_paths()
     login = stored_login(paths)
     if login is None:
         typer.echo(json.dumps({"url": None}) if as_json else "You are not logged in anywhere.")
         return exit_codes.OK
     problem = ""
+    tasks = ServerTasks(login)
+    if not discard and tasks.copy.count() and not (tasks.send() and not tasks.copy.count()):
+        raise Conflict(
+            f"{tasks.copy.count()} of your changes of tasks were not sent to {login.url}. See them: hutch "
+            "tasks conflicts. To lose them: hutch logout --discard-changes"
+        )
     try:
         ended = asyncio.run(_revoke(login))
     except (HutchError, OSError) as error:
         ended, problem = False, str(error)
     paths.login_file.unlink(missing_ok=True)
+    tasks.copy.remove()
     if as_json:
         typer.echo(json.dumps({"url": login.url, "revoked": ended, "problem": problem or None}))
         return exit_codes.OK

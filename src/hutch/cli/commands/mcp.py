@@ -1,7 +1,6 @@
 """`hutch mcp`: serve the agent's tools to editors and other agents with the Model Context Protocol."""
 
 import asyncio
-import fcntl
 import os
 import secrets
 import select
@@ -18,7 +17,8 @@ from hutch.app import configure_logs
 from hutch.app.allowed_local_repositories import check_directory, settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
-from hutch.cli.signals import ended_by
+from hutch.cli.signals_and_closed_output import ended_by
+from hutch.cli.stdio_of_protocol_commands import take_stdio
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.gateway.mcp.early_handshake import MAX_BYTES, Greeting, NextMessages, greet, instructions, refuse
 from hutch.jail.policy import WORKSPACE
@@ -26,7 +26,7 @@ from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
 
 if TYPE_CHECKING:
-    from hutch.flows.tool_calls_by_external_callers import Tools
+    from hutch.flows.external_tool_calls import Tools
 
 app = typer.Typer(
     help="Serve the jailed tools to editors and other agents.", no_args_is_help=True, add_completion=False
@@ -85,7 +85,7 @@ def serve(
     """
     if no_token and http is None:
         raise BadRequest("--no-token needs --http: pipes require no token.")
-    wire = _take_stdio() if http is None else None
+    wire = take_stdio("Start it from an MCP client, or use --http.") if http is None else None
     options = ServeOptions(workspace, tuple(net or ()), plain, unsafe_workspace)
     try:
         loaded = _load(options)
@@ -241,11 +241,11 @@ def _network(loaded: Loaded, options: ServeOptions) -> tuple[str, ...]:
 
 
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
-    from hutch.app import agent_tools_on_user_directory
+    from hutch.app import user_directory_tools
     from hutch.gateway.mcp import loopback_http_server as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
-        stored = None if no_token else agent_tools_on_user_directory.find_mcp_token(loaded)
+        stored = None if no_token else user_directory_tools.find_mcp_token(loaded)
         token = None if no_token else stored or secrets.token_urlsafe(32)
         try:
             async with _open(loaded, options) as opened:
@@ -261,30 +261,13 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
 
 def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
     with without_gc():
-        from hutch.app import agent_tools_on_user_directory
+        from hutch.app import user_directory_tools
 
     configure_logs(loaded)
-    wired = agent_tools_on_user_directory.directory_tools(
+    wired = user_directory_tools.directory_tools(
         loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )
     return wired.open(options.directory)
-
-
-def _take_stdio() -> tuple[int, int]:
-    """Reserve standard input and output for the protocol; other output goes to standard error."""
-    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
-    except OSError:
-        raise BadRequest(
-            "Standard input or output is closed. Start it from an MCP client, or use --http."
-        ) from None
-    os.dup2(nowhere, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # standard error is closed
-        os.dup2(nowhere, 1)
-    return stdin, stdout
 
 
 def _say(sentence: str) -> None:

@@ -16,7 +16,7 @@ from hutch.domain.errors import BadRequest
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.user_accounts import Accounts
 from hutch.flows.user_running_hutch import system_user
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 
 app = typer.Typer(help="List and withdraw permanent approvals.", no_args_is_help=True, add_completion=False)
 

@@ -19,7 +19,7 @@ from hutch.flows.policies.policy import PolicyEntry, entry_json
 from hutch.flows.policies.policy_explanation import Explanation, explain
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.flows.user_running_hutch import system_user
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 app = typer.Typer(
     help="List, check, add and remove policies of owners.", no_args_is_help=True, add_completion=False

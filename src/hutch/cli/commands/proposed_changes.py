@@ -16,20 +16,20 @@ from hutch.app.change_and_delivery_contexts import change_context
 from hutch.cli.change_lookup import MAX_COUNT, find_change, of_this_repository
 from hutch.cli.failed_delivery_retry import named_run, redeliver
 from hutch.cli.git_author import signature
-from hutch.cli.render import change as change_lines
+from hutch.cli.render import proposed_change as change_lines
 from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.domain.errors import BadRequest
 from hutch.domain.proposed_change import Change
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
-from hutch.flows import change_merge, change_review_state
+from hutch.flows import change_diff_merge_and_close, change_review_state
 from hutch.flows.change_review_state import ChangeReport
 from hutch.flows.reviews import user_reviews
 from hutch.forge.interface import Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.proposed_changes import Changes
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 app = typer.Typer(
     help="Review and merge the changes that runs have proposed.", no_args_is_help=True, add_completion=False
@@ -86,7 +86,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
 
     async def work() -> tuple[Change, ChangeReport]:
         async with event_log.event_log(loaded.paths) as log:
-            change = await change_merge.refresh(
+            change = await change_diff_merge_and_close.refresh(
                 change_context(loaded, log, log), await find_change(log, name)
             )
             return change, (await change_review_state.report(log, [change]))[change.id]
@@ -139,7 +139,9 @@ def diff(name: Name = "last") -> None:
 
     async def work() -> bytes:
         async with event_log.event_log(loaded.paths) as rows:
-            return await change_merge.diff(change_context(loaded, rows, rows), await find_change(rows, name))
+            return await change_diff_merge_and_close.diff(
+                change_context(loaded, rows, rows), await find_change(rows, name)
+            )
 
     change_lines.write_patch(asyncio.run(work()))
 
@@ -301,11 +303,11 @@ def merge(
         raise BadRequest(f"--squash contradicts --strategy {strategy}. Use one of them.")
     how: Strategy | None = "squash" if squash else strategy
 
-    async def work() -> change_merge.MergedChange:
+    async def work() -> change_diff_merge_and_close.MergedChange:
         by = signature(loaded.settings.delivery.author) or DEFAULT_AUTHOR
         async with event_log.event_log(loaded.paths) as rows:
             found = await find_change(rows, name)
-            return await change_merge.merge(
+            return await change_diff_merge_and_close.merge(
                 change_context(loaded, rows, rows), found, strategy=how, force=force, author=by
             )
 
@@ -332,7 +334,9 @@ def close(name: Name = "last") -> None:
     async def work() -> tuple[str, str]:
         async with event_log.event_log(loaded.paths) as rows:
             found = await find_change(rows, name)
-            return found.id, await change_merge.close(change_context(loaded, rows, rows), found)
+            return found.id, await change_diff_merge_and_close.close(
+                change_context(loaded, rows, rows), found
+            )
 
     closed, stays = asyncio.run(work())
     typer.echo(f"{closed} is closed{'.' if stays else ', and its branch is deleted.'}")

@@ -31,7 +31,7 @@ from hutch.flows.reviews.review_subject import find_change_at, find_subject
 from hutch.flows.run_and_log_lookup import read_log
 from hutch.store.comments_and_reviews import Reviews
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 
 def review_command(

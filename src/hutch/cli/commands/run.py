@@ -1,23 +1,25 @@
 """`hutch run`: turn a prompt and a repository into a tested change, shown live."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from hutch import settings
-from hutch.cli.directory_copy_option_or_prompt import may_copy
+from hutch.agent.external_agents.external_agent_commands import known_agent
+from hutch.cli.dependency_setup_question import ask_for_setup
+from hutch.cli.directory_copy_consent import may_copy
+from hutch.cli.interactive_terminal_check import can_prompt
 from hutch.cli.new_session_request_body import expand_home
 from hutch.cli.new_session_starter_files import FileOption, FilesOption, read_starter_files
 from hutch.cli.session_option_parsing import parse_generation, parse_resources, parse_variables
-from hutch.cli.setup_question_before_run import ask_for_setup
-from hutch.cli.terminal_check import can_prompt
 from hutch.domain import generation_options as domain
 from hutch.domain.errors import BadRequest
 from hutch.domain.generation_options import MAX_REPLY_TOKENS, MAX_TEMPERATURE, Generation
 from hutch.domain.run_limits import RunLimits
-from hutch.domain.session import Delivery, NewSession
+from hutch.domain.session import NO_TRIES, Delivery, NewSession, Tries
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this cost.")]
@@ -93,8 +95,43 @@ Limit = Annotated[
 OnServer = Annotated[
     bool, typer.Option("--server", help="Run on the server; the run continues when you disconnect.")
 ]
+Agent = Annotated[
+    str,
+    typer.Option(
+        metavar="codex|claude|opencode|goose|CMD",
+        help="An external agent that works instead of Hutch's own, in the jail, with the session's model.",
+    ),
+]
 InProcess = Annotated[
     bool, typer.Option("--here", help="Run in this process even if a server runs on this machine.")
+]
+
+TryCount = Annotated[
+    int | None,
+    typer.Option("--tries", metavar="N", min=0, max=32, help="The number of agents that try the prompt."),
+]
+TryModels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PROVIDER:NAME", help="The model of the next try; may be repeated."),
+]
+TryPersonas = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="The persona of the next try; may be repeated.")
+]
+TryTemperatures = Annotated[
+    list[float] | None,
+    typer.Option(
+        metavar="T", min=0, max=MAX_TEMPERATURE, help="The temperature of the next try; may be repeated."
+    ),
+]
+Checks = Annotated[
+    list[str] | None,
+    typer.Option("--check", metavar="CMD", help="A command that judges each try; agents do not see it."),
+]
+TryReviewer = Annotated[
+    str, typer.Option(metavar="PERSONA", help="The persona that reviews each try; by default none.")
+]
+EarlyStop = Annotated[
+    bool, typer.Option("--early-stop/--no-early-stop", help="Stop when one try is clearly good.")
 ]
 
 
@@ -119,45 +156,78 @@ def run_command(
     env: Env = None,
     secret: Secret = None,
     record: Record = None,
+    agent: Agent = "",
     pr: Annotated[bool, PULL_REQUEST] = True,
     server: OnServer = False,
     here: InProcess = False,
     plain: PlainDirectory = False,
     as_json: Json = False,
+    tries: TryCount = None,
+    try_model: TryModels = None,
+    try_persona: TryPersonas = None,
+    try_temperature: TryTemperatures = None,
+    check: Checks = None,
+    try_reviewer: TryReviewer = "",
+    early_stop: EarlyStop = True,
 ) -> int:
     """Work on a prompt in a copy of a repository, inside a jail, and deliver a tested change.
 
     Your files stay untouched: the change arrives as a branch of the repository. With --file or
     --files the agent starts with copies of these files, and the result stays in the session. Ctrl-C
-    stops the run; `hutch resume` continues it.
+    stops the run; `hutch resume` continues it. With --tries, the best of several results is delivered.
     """
     given = read_starter_files(file, files, repository=repo)
     repo = "" if given else expand_home(repo or ".")
+    several = _tries(tries or 0, try_model, try_persona, try_temperature, check, try_reviewer, early_stop)
+    delivery = _delivery(record, agent, several, is_attended=server or _is_attended(as_json))
     new = NewSession(
         prompt=_read_prompt(prompt),
         repository=repo,
         files=given,
         plain_directory=may_copy(repo, plain, asks=not as_json),
-        revision=revision or "",
-        persona=persona or "",
-        model=model or "",
-        network=tuple(net or ()),
-        variables=parse_variables(env),
-        secrets=tuple(secret or ()),
         deliver=pr and not given,
         limits=RunLimits(max_turns, max_tokens, max_cost, timeout),
-        resources=parse_resources(limit),
         generation=generation_of(temperature, max_reply_tokens, effort),
-        delivery=Delivery(
-            author=_author(),
-            unattended=not server and (as_json or not can_prompt(settings.terminal_type())),
-            uncommitted=uncommitted,
-            record=_recording(record),
-        ),
+        delivery=replace(delivery, uncommitted=uncommitted),
+        **dict[str, Any](revision=revision or "", persona=persona or "", model=model or ""),
+        **_jail_options(net, env, secret, limit),
     )
-    ask_for_setup("" if as_json else repo, revision or "", uncommitted=uncommitted, on_server=server)
-    in_process = _needs_this_process(repo, server, here or uncommitted or record is not None)
-    return _start(new, on_server=server, in_process=in_process, as_json=as_json)
+    ask_for_setup("" if as_json else repo, new.revision, uncommitted=uncommitted, on_server=server)
+    here = here or uncommitted or bool(agent) or record is not None
+    return _start(new, server, _needs_this_process(repo, server, here), as_json)
+
+
+def _jail_options(
+    net: list[str] | None, env: list[str] | None, secret: list[str] | None, limit: list[str] | None
+) -> dict[str, Any]:
+    return {
+        "network": tuple(net or ()),
+        "variables": parse_variables(env),
+        "secrets": tuple(secret or ()),
+        "resources": parse_resources(limit),
+    }
+
+
+def _tries(
+    count: int,
+    models: list[str] | None,
+    personas: list[str] | None,
+    temperatures: list[float] | None,
+    checks: list[str] | None,
+    reviewer: str,
+    stops_early: bool,
+) -> Tries:
+    given = Tries(
+        models=tuple(models or ()),
+        personas=tuple(personas or ()),
+        temperatures=tuple(temperatures or ()),
+        checks=tuple(checks or ()),
+        reviewer=reviewer,
+        stops_early=stops_early,
+    )
+    if count < 2 and given != NO_TRIES:
+        raise BadRequest("--try-…, --check and --no-early-stop go with --tries N, where N is 2 or more.")
+    return replace(given, count=count)
 
 
 def _author() -> str:
@@ -167,6 +237,22 @@ def _author() -> str:
     return signature(author_setting()) or ""
 
 
+def _is_attended(as_json: bool) -> bool:
+    return not as_json and can_prompt(settings.terminal_type())
+
+
+def _delivery(record: Path | None, agent: str, tries: Tries, *, is_attended: bool) -> Delivery:
+    if agent and tries.count:
+        raise BadRequest("--tries are made by the agent of Hutch. Omit --agent.")
+    return Delivery(
+        author=_author(),
+        unattended=not is_attended,
+        record=_recording(record),
+        agent=known_agent(agent),
+        tries=tries,
+    )
+
+
 def _read_prompt(prompt: str) -> str:
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
@@ -174,8 +260,8 @@ def _read_prompt(prompt: str) -> str:
     return text
 
 
-def _start(new: NewSession, *, on_server: bool, in_process: bool, as_json: bool) -> int:
-    from hutch.cli.session_request_before_imports import send_early
+def _start(new: NewSession, on_server: bool, in_process: bool, as_json: bool) -> int:
+    from hutch.cli.early_session_request import send_early
 
     early = None if in_process else send_early(new, any_server=on_server)
     from hutch.cli.run_lifecycle import Where, run_session  # the server works on the request meanwhile
@@ -196,8 +282,8 @@ def _needs_this_process(repo: str, server: bool, here: bool) -> bool:
     in_process = here or "@" in repo.partition("://")[2]
     if server and in_process:
         raise BadRequest(
-            "--here, --uncommitted, --record and addresses with credentials need a run in this process. "
-            "Omit --server."
+            "--here, --uncommitted, --record, --agent and addresses with credentials need a run in this "
+            "process. Omit --server."
         )
     return in_process
 

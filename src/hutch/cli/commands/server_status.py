@@ -17,7 +17,7 @@ from hutch.cli.render.byte_size import byte_size
 from hutch.cli.server_address_and_token import Address, no_local_token
 from hutch.domain.errors import Denied, HutchError
 from hutch.settings import Paths
-from hutch.system.running_server_announcement_and_discovery import RunningServer, find_server, local_token
+from hutch.system.server_announcement_and_discovery import RunningServer, find_server, local_token
 
 TIMEOUT_S = 5.0
 NO_ANSWER = "It does not respond: {} Check its log: hutch logs"

@@ -9,10 +9,10 @@ import typer
 from hutch import settings
 from hutch.app import configure_logs
 from hutch.cli.render.byte_size import byte_size
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 if TYPE_CHECKING:
-    from hutch.flows.idle_sessions_over_disk_limit import Excess
+    from hutch.flows.idle_session_disk_limit import Excess
     from hutch.flows.session_file_retention import Gone
 
 

@@ -10,7 +10,7 @@ from hutch.cli.server_requests import Json, SessionName, ask, find_session, shor
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.user import SHARE_SCOPES
 from hutch.system.clock_without_jumps import wall_ms
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 ROLES = {  # what each role may do
     "observer": "can view it",

@@ -19,13 +19,13 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
 from hutch.cli.async_stdio import Inlet, Outlet
+from hutch.cli.lent_terminal import OwnTerminal
 from hutch.cli.server_address_and_token import API
+from hutch.cli.server_certificates import trusted
 from hutch.cli.server_requests import SHORT_CHARS, ask, find_session, short
-from hutch.cli.signals import on_signals
-from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal
-from hutch.cli.trusted_certificates import trusted
+from hutch.cli.signals_and_closed_output import on_signals
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
-from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.task_cancellation import cancel_and_wait
 
 LEAVE = b"\x1d"  # Ctrl-]
 INPUT_FRAME_BYTES = 32 * 1024

@@ -29,24 +29,32 @@ from hutch.cli.commands.run import (
     generation_of,
 )
 from hutch.cli.commands.session_file_prune import prune_command
-from hutch.cli.commands.session_set import set_command
+from hutch.cli.commands.session_options import set_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
-from hutch.cli.directory_copy_option_or_prompt import may_copy
+from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.local_session_lookup import is_new, stored_sessions
 from hutch.cli.new_session_request_body import expand_home, request_body
 from hutch.cli.new_session_starter_files import FileOption, FilesOption, read_starter_files
-from hutch.cli.render.delivery_result import delivery_rows
-from hutch.cli.render.session_option_change_text import jail_variables, limit_text, named_values
-from hutch.cli.render.session_rows import age, state_of, table
+from hutch.cli.render.session_details import session_details
+from hutch.cli.render.session_rows import age, helper_lines, state_of, table
 from hutch.cli.run_wait_and_output import AwaitedRun, wait_for
 from hutch.cli.sent_input_effect import describe_effect
 from hutch.cli.server_address_and_token import uses_no_server
-from hutch.cli.server_requests import NONE_YET, Json, SessionName, ask, every_session, find_session, short
+from hutch.cli.server_requests import (
+    NONE_YET,
+    Json,
+    SessionName,
+    ask,
+    every_session,
+    find_session,
+    helpers_of,
+    short,
+)
 from hutch.cli.session_option_parsing import parse_resources, parse_variables
 from hutch.domain.errors import BadRequest
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 app = typer.Typer(help="Create, watch and end sessions of the server.", no_args_is_help=True)
 
@@ -84,6 +92,9 @@ def list_(
         str, typer.Option(metavar="WORDS", help="Only sessions that contain these words.")
     ] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="The maximum number of sessions.")] = 20,
+    interviews: Annotated[
+        bool, typer.Option("--interviews", help="Also the rooms and workspaces of interviews.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """List the sessions that you can view, newest first.
@@ -107,14 +118,16 @@ def list_(
 
     async def work(client: Client) -> None:
         found: list[dict[str, Any]] = []
-        async for session in every_session(client, state=state or [], q=search):
+        async for session in every_session(client, state=state or [], q=search, interviews=interviews):
             found.append(session)
             if len(found) == limit:
                 break
         print_(found)
 
     if uses_no_server(loaded := settings.load()) and not is_new(loaded):
-        stored = asyncio.run(stored_sessions(loaded, states=state or (), text=search, limit=limit))
+        stored = asyncio.run(
+            stored_sessions(loaded, states=state or (), text=search, limit=limit, interviews=interviews)
+        )
         if stored or state or search:
             print_(stored)
             return exit_codes.OK
@@ -129,35 +142,11 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
         found = await find_session(client, session)
         runs = (await client.get(f"/sessions/{found['id']}/runs", limit=20))["items"]
         shares = await shares_of(client, found["id"])
+        helpers = await helpers_of(client, found["id"])
         if as_json:
-            typer.echo(json.dumps({**found, "runs": runs, "shares": shares}))
+            typer.echo(json.dumps({**found, "runs": runs, "shares": shares, "helpers": helpers}))
             return
-        state = state_of(found) + (f": {found['reason']}" if found["reason"] else "")
-        rows = [
-            ("session", found["id"]),
-            ("state", state),
-            ("purpose", found["purpose"]),
-            ("role", found["role"]),
-            ("company", found.get("company", "")),
-            ("expectations", found["expectations"]),
-            ("owner", found.get("owner_name") or found["owner"]),
-            ("shared with", ", ".join(f"{each['user_name']} ({each['role']})" for each in shares)),
-            ("repository", f"{found['repository']} {found['revision']}".strip()),
-            ("started with", _count_files(found.get("starter_files", 0))),
-            ("persona", found["persona"]),
-            ("model", found["model"]),
-            ("network", ", ".join(found["network"])),
-            *jail_variables(found),
-            ("replies", named_values(found.get("generation") or {})),
-            ("run limits", named_values(found.get("limits") or {})),
-            ("limits", limit_text(found.get("effective_limits") or ())),
-            ("forked from", found["forked_from"]),
-            ("delivers", "yes" if found["deliver"] else ""),
-            ("age", age(found["created_ms"])),
-            ("events", str((found["head"] or {}).get("seq", 0))),
-            *delivery_rows(found),
-        ]
-        for name, value in rows:
+        for name, value in session_details(found, shares):
             if value:
                 typer.echo(f"{name:<14} {one_line(value, 500)}")
         for run in reversed(runs):
@@ -166,6 +155,10 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
                 typer.echo(f"{age(run['queued_ms']):>5} ago      {how:<13} {one_line(run['prompt'], 90)}")
                 if run["reason"]:
                     typer.echo(f"{'':<28} {one_line(run['reason'], 500)}")
+        if helpers:
+            typer.echo("helpers")
+            for line in helper_lines([found, *helpers]):
+                typer.echo(line)
 
     return ask(work, as_json=as_json)
 
@@ -365,10 +358,6 @@ def rm(
         return None
 
     return ask(work, as_json=as_json)
-
-
-def _count_files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}, without a repository" if count else ""
 
 
 def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:

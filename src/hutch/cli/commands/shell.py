@@ -24,19 +24,19 @@ from hutch.app import configure_logs, jails
 from hutch.app.allowed_local_repositories import settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
-from hutch.cli.closed_terminal_detection import is_gone
+from hutch.cli.closed_terminal_watchdog import is_terminal_closed
 from hutch.cli.git_author import author
-from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
+from hutch.cli.jailed_program_input_output import ProgramRequest, on_pipes, on_terminal
+from hutch.cli.lent_terminal import OwnTerminal, known_type
 from hutch.cli.limit_messages import Hits
 from hutch.cli.local_only_notice import say_local
 from hutch.cli.session_option_parsing import parse_variables
-from hutch.cli.signals import ended_by
-from hutch.cli.terminal_lent_to_jailed_program import OwnTerminal, known_type
+from hutch.cli.signals_and_closed_output import ended_by
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.interface import Exit, OnOutput
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import PROFILES, Policy
 from hutch.jail.shared_terminal import open_terminal
 from hutch.system.fast_imports import load_structlog, without_gc
@@ -352,8 +352,8 @@ def _banner(workspace: Path, policy: Policy, *, has_log: bool) -> str:
     limits = policy.limits
     network = f"only {', '.join(policy.network)}" if policy.network else "none"
     return (
-        f"jailed in {workspace}; network: {network}; limits: {size(limits.memory_bytes)} memory, "
-        f"{limits.processes} processes, {size(limits.workspace_growth_bytes)} growth"
+        f"jailed in {workspace}; network: {network}; limits: {readable_size(limits.memory_bytes)} memory, "
+        f"{limits.processes} processes, {readable_size(limits.workspace_growth_bytes)} growth"
         f"{'; recorded: hutch log last' if has_log else '; not recorded'}"
     )
 
@@ -363,5 +363,5 @@ def _warn(text: str) -> None:
 
 
 def _say(sentence: str) -> None:
-    if not is_gone(2):  # writing to a closed terminal fails
+    if not is_terminal_closed(2):  # writing to a closed terminal fails
         typer.echo(f"hutch: {sentence}", err=True)

@@ -20,20 +20,20 @@ from hutch.app.allowed_local_repositories import settings_root
 from hutch.app.in_place_sessions import in_place_sessions
 from hutch.cli.api_client import Client
 from hutch.cli.git_author import author
+from hutch.cli.jail_of_hutch_test import open_for_tests
 from hutch.cli.local_session_client import DELTA
+from hutch.cli.progress_of_test_runs import show_tests
 from hutch.cli.server_requests import Json, ask, find_session, report_errors
 from hutch.cli.session_event_stream import Update, follow
 from hutch.cli.session_option_parsing import parse_variables
-from hutch.cli.signals import ended_by
-from hutch.cli.test_run_progress import show_tests
-from hutch.cli.workspace_of_tests import open_for_tests
+from hutch.cli.signals_and_closed_output import ended_by
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.log_entry_audience import WHOLE, entry_json
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.policy import MAX_TIMEOUT_S, Policy
+from hutch.sessions.file_and_command_requests import CancelTests, StartTests, StopWatchingTests
 from hutch.sessions.interface import Delta
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.requests import CancelTests, StartTests, StopWatchingTests
 from hutch.settings import LoadedSettings
 
 MAX_BLOCKED = 10  # hosts that are named
@@ -71,7 +71,7 @@ def test_command(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Run tests in a jail: those of the repository here, or of a session.
+    """Run the tests of the current repository, or of a session, in a jail.
 
     The runners are found by the files of the repository, or set with tests.command. Exits with 0 if all tests
     passed, 3 if not, 5 after a limit was hit, 6 if the runner is missing, and 130 after Ctrl-C, which keeps

@@ -21,7 +21,7 @@ Keep = Annotated[
 ]
 Discard = Annotated[
     bool,
-    typer.Option("--discard-others", help="Take the old version even if this removes changes of others."),
+    typer.Option("--discard-others", help="Take the old version even if this removes changes by others."),
 ]
 
 
@@ -44,7 +44,7 @@ def undo_command(
 ) -> int:
     """Take back the changes of a session's last run, and its part of the conversation.
 
-    Changes of others stay, also in the same files. If others changed the same lines since, nothing is
+    Changes by others stay, also in the same files. If others changed the same lines since, nothing is
     undone, and the files are listed with the reason. Repeat it to undo earlier runs. The undone run stays
     in the log; `hutch redo` restores it. Without a server, sessions of `hutch run` are undone by this command
     itself.

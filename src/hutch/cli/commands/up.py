@@ -26,7 +26,7 @@ from hutch.store.database import replace_lost_database
 from hutch.system.atomic_file import write_private
 from hutch.system.fast_imports import without_gc
 from hutch.system.queued_standard_output import drain_output, queue_output
-from hutch.system.running_server_announcement_and_discovery import find_server
+from hutch.system.server_announcement_and_discovery import find_server
 from hutch.system.signals_that_stay_ignored import is_handled
 
 START_TIMEOUT_S = 60

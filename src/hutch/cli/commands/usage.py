@@ -18,7 +18,7 @@ from hutch.cli.server_requests import Json, Local, every, names_of_users, report
 from hutch.domain.errors import BadRequest
 from hutch.store.usage_totals import Usage, UsageGroup, UsageTotal
 from hutch.store.users import Users
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 MAX_ROWS = 10_000
 HEADINGS = ("runs", "turns", "input", "cached", "output", "cost", "tools", "errors", "time")

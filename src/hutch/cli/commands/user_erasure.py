@@ -8,14 +8,14 @@ import typer
 
 from hutch.app.local_sessions import Local
 from hutch.cli.api_client import Client, path_of
-from hutch.cli.commands.user_preferences_and_model_keys import use_server_or_database
+from hutch.cli.commands.preferences_and_model_keys import use_server_or_database
 from hutch.cli.server_requests import Json
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.user import name_key
 from hutch.flows import user_erasure
 from hutch.flows.user_accounts import LOCAL, Accounts
-from hutch.store.user_erasures import Mentions
-from hutch.system.terminal_text import visible
+from hutch.store.user_row_erasure import Mentions
+from hutch.system.terminal_safe_text import visible
 
 MAX_USERS = 10_000
 

@@ -10,8 +10,8 @@ import typer
 
 from hutch import settings
 from hutch.cli.api_client import Client
+from hutch.cli.commands.preferences_and_model_keys import model_key_command, preferences_command
 from hutch.cli.commands.user_erasure import erase_command
-from hutch.cli.commands.user_preferences_and_model_keys import model_key_command, preferences_command
 from hutch.cli.local_only_notice import follows_login
 from hutch.cli.local_users_and_tokens import with_accounts
 from hutch.cli.server_address_and_token import browser_url

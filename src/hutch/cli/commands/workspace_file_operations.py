@@ -1,6 +1,7 @@
-"""`hutch workspace cat`, `write`, `edit` and `grep`: an agent's operations on files."""
+"""`hutch workspace cat`, `write`, `edit`, `grep` and `search`: an agent's operations on files."""
 
 import asyncio
+import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -21,10 +22,13 @@ from hutch.cli.commands.workspace_command_helpers import (
     print_json,
 )
 from hutch.domain.errors import BadRequest
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
+from hutch.workspace.code_search.ranked_matches import CodeQuery
+from hutch.workspace.code_search.workspace_code_search import search_code
 from hutch.workspace.files.partial_read import Binary
 from hutch.workspace.ripgrep_search import GrepQuery
 
+MAX_LINE_CHARS = 300
 FilePath = Annotated[str, typer.Argument(metavar="PATH", help="A file, as a path in the workspace.")]
 SearchPath = Annotated[
     str, typer.Argument(metavar="PATH", help="A file or directory; by default the workspace.")
@@ -190,6 +194,39 @@ def grep(
                     f"hutch: {found.total:,} matches in total; --limit {limit} omitted the rest", err=True
                 )
         return 0 if found.total else 1
+
+    return asyncio.run(work())
+
+
+@app.command()
+def search(
+    id: Id,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words of a question, or a symbol's name.")],
+    path: SearchPath = "",
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=50, help="Files at most.")] = 10,
+    as_json: Json = False,
+) -> int:
+    """Find code by words or a symbol. Exit code 1 when nothing is found."""
+    check_output()
+
+    async def work() -> int:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            found = await search_code(workspace, CodeQuery(text=query, below=path.strip("/"), limit=limit))
+        matches = found.matches
+        if as_json:
+            data = {"matches": [asdict(match) for match in matches], "missing": found.state.missing}
+            typer.echo(cleaned(json.dumps(data), loaded))
+            return 0 if matches else 1
+        for match in matches:
+            around = f" {match.kind} {match.symbol}" if match.symbol else ""
+            head = f"{match.path}:{match.first_line}-{match.last_line}{around} ({match.why})"
+            typer.echo(printable(cleaned(head, loaded)))
+            for number, text in match.lines:
+                typer.echo(f"{number:>6}: {printable(cleaned(text, loaded)[:MAX_LINE_CHARS])}")
+        if found.state.missing:
+            typer.echo(f"hutch: {found.state.missing:,} files are not indexed yet; search again", err=True)
+        return 0 if matches else 1
 
     return asyncio.run(work())
 

@@ -29,10 +29,10 @@ from hutch.cli.commands.workspace_command_helpers import (
     opened,
     print_json,
 )
-from hutch.cli.directory_copy_option_or_prompt import may_copy
+from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.new_session_request_body import expand_home
 from hutch.cli.render.byte_size import byte_size
-from hutch.cli.render.change import write_patch
+from hutch.cli.render.proposed_change import write_patch
 from hutch.cli.render.session_rows import age
 from hutch.domain.errors import BadRequest
 from hutch.domain.time_parsing import parse_age_ms
@@ -45,7 +45,7 @@ from hutch.forge.forge_and_credential_selection import COMMAND_LINE
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import from_path
 from hutch.snapshots.git_storage import Snapshot
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspaces import Workspaces, fork_workspace
 

@@ -11,11 +11,11 @@ from hutch.cli import exit_codes
 from hutch.cli.editing.editor import run_editor
 from hutch.cli.editing.file_sync import FileSync
 from hutch.cli.server_requests import short
-from hutch.cli.signals import ended_by
+from hutch.cli.signals_and_closed_output import ended_by
 from hutch.domain.errors import Conflict, HutchError, TooManyRequests, Unavailable
 from hutch.domain.signal_names import signal_name
-from hutch.system.background_tasks import running
-from hutch.system.terminal_text import visible
+from hutch.system.task_cancellation import running
+from hutch.system.terminal_safe_text import visible
 
 POLL_INTERVAL_S = 0.2  # between looks at the local copy
 RETRY_INTERVAL_S = 3.0  # after a failed attempt to reach the session
@@ -121,7 +121,7 @@ class EditSession:
             raise problem
         counts = self._sync.counts
         parts = [f"saved {_times(counts.saves)}" if counts.saves else "nothing was saved"]
-        parts += [f"merged with changes of others {_times(counts.merges)}"] if counts.merges else []
+        parts += [f"merged with changes by others {_times(counts.merges)}"] if counts.merges else []
         parts += [f"changed by others {_times(counts.received)}"] if counts.received else []
         _say(f"{visible(self._path)}: {', '.join(parts)}.")
         return exit_codes.UNAVAILABLE if self._has_failed else exit_codes.OK

@@ -13,7 +13,7 @@ from hutch import settings
 from hutch.cli.api_client import Client
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.system.signals_that_stay_ignored import is_handled
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 USUAL = ("sensible-editor", "editor", "nano", "vi")
 

@@ -1,10 +1,10 @@
 """Keeps a file of a session and its local copy the same while an editor is open.
 
 A save goes to the session if the file there is still the one that it was made from; otherwise both are
-merged line by line. A change of others goes into the local copy if that has no save which the session
+merged line by line. A change by others goes into the local copy if that has no save which the session
 lacks. An editor may not have loaded what was written to the local copy, so a save is compared with all
 versions that it may have been made from, and belongs to the most similar one. Otherwise it would silently
-take back the changes of others.
+take back the changes by others.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ class Counts:
     """For the summary at the end."""
 
     saves: int = 0  # written to the session
-    merges: int = 0  # of which merged with changes of others
-    received: int = 0  # changes of others in the local copy
+    merges: int = 0  # of which merged with changes by others
+    received: int = 0  # changes by others in the local copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class FileSync:
         return await self._send_merged(local, merged, remote)
 
     async def _receive(self, local: bytes, remote: Version) -> bool:
-        """Write a change of others to the local copy. A deleted file stays in the editor."""
+        """Write a change by others to the local copy. A deleted file stays in the editor."""
         if remote is None:
             return True
         _check_size(remote)

@@ -10,7 +10,7 @@ from hutch.cli.session_client import ServedSessions
 from hutch.cli.session_event_stream import Update
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import SessionId
-from hutch.sessions.requests import ReadFile, StatFile, WriteFile
+from hutch.sessions.file_and_command_requests import ReadFile, StatFile, WriteFile
 
 CHUNK_BYTES = 1 << 20
 

@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from hutch.cli.render.interviews import interview_sentence
+from hutch.cli.render.debugger_event_lines import debug_line
+from hutch.cli.render.helper_agent_event_lines import helper_note
 from hutch.cli.render.session_option_change_text import change_lines
 from hutch.cli.render.test_results import comparison_of
 from hutch.cli.render.transcript import arguments, files_summary
 from hutch.domain import events
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.events import AnyEvent, ErasedEvent, Event, UnknownEvent, WithheldEvent
+from hutch.domain.helper_agent_events import HelperChangesTaken, HelperEnded, HelperStarted, TriesJudged
 from hutch.domain.session_events import UndoEvent
 from hutch.domain.signal_names import signal_name
-from hutch.jail.limits.limit_hits_of_commands import size
-from hutch.system.terminal_text import printable
+from hutch.flows.interviews.interview_event_sentences import interview_sentence
+from hutch.system.terminal_safe_text import printable
 
 MAX_TEXT_CHARS = 300  # of a text; --json prints whole fields
 HASH_CHARS = 12
@@ -33,7 +36,13 @@ def event_line(event: AnyEvent, names: Names) -> str:
             return printable(f"(erased {utc_time(event.at_ms)}{f': {event.reason}' if event.reason else ''})")
         case UnknownEvent():
             return _text(f"(from a newer Hutch) {event.payload.decode(errors='replace')}")
-    texts = [_in_run(event), _in_session(event), _in_jail(event), interview_sentence(event)]
+    texts = [
+        _in_run(event),
+        _in_session(event),
+        _in_jail(event),
+        interview_sentence(event),
+        debug_line(event),
+    ]
     parts = [*texts, _by(event, names)]
     return "  ".join(part for part in parts if part)
 
@@ -73,6 +82,10 @@ def _in_run(event: Event) -> str:
             return _text(text)
         case events.ContextCompacted():
             return f"{event.tokens_before:,} tokens became {event.tokens_after:,}: {_text(event.summary)}"
+        case TriesJudged():
+            return _text(f"{event.best or 'none'} of {len(event.tries)} tries: {event.reason}")
+        case HelperStarted() | HelperEnded() | HelperChangesTaken():
+            return helper_note(event.type, event.__dict__)
         case events.RunChanged():
             return _text(f"{event.persona} with {event.model} from turn {event.turn} on")
         case events.RunEnded():
@@ -130,7 +143,8 @@ def _in_session(event: Event) -> str:
         case events.EnvironmentBuildStarted():
             return _text("; ".join(event.steps))
         case events.EnvironmentBuilt():
-            return _text(f"{size(event.bytes)} in {event.duration_s:.1f} s, layer {event.layer[:HASH_CHARS]}")
+            layer = event.layer[:HASH_CHARS]
+            return _text(f"{readable_size(event.bytes)} in {event.duration_s:.1f} s, layer {layer}")
         case events.EnvironmentFailed():
             return _text(event.reason)
         case events.ServiceStarted():

@@ -1,74 +1,10 @@
-"""Interviews as lines of text: in lists, as a state, as events, and as a report."""
+"""Interviews as lines of text: in lists, as a state, as a report, and compared."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hutch.cli.server_requests import short
-from hutch.domain.events import AnyEvent
-from hutch.system.terminal_text import visible
-
-SENTENCES: dict[str, str] = {  # of the events of interviews
-    "interview.planned": "planned the interview",
-    "interview.invited": "invited: {role}",
-    "candidate.joined": "came to the lobby",
-    "lobby.checked": "checked the system",
-    "consent.given": "agreed to the terms",
-    "interview.begun": "began the interview: {minutes} minutes",
-    "question.opened": "question {number} is open: {title} in {language}, level {level}",
-    "language.switched": "goes on in {language}",
-    "interview.paused": "paused the clock: {reason}",
-    "interview.resumed": "the clock runs again",
-    "struggle.measured": "struggle score {score}",
-    "level.proposed": "proposes level {level}: {reason}",
-    "level.declined": "declined the proposed level",
-    "level.changed": "switched the level from {before} to {level}",
-    "help.offered": "offers help: {reason}",
-    "help.accepted": "takes the help",
-    "help.dismissed": "dismisses the help",
-    "note.written": "note: {text}",
-    "time.extended": "gives {minutes} minutes more",
-    "candidate.disconnected": "the candidate is offline; the clock stands",
-    "candidate.reconnected": "the candidate is back; {credited_ms} ms are credited",
-    "client.reported": "reports from the client: {events}",
-    "hidden_tests.run": "hidden tests of question {number}: {passed} of {total} pass",
-    "hidden_tests.counted": "{passed} of {total} hidden tests pass",
-    "rating.given": "rates {criterion}: {points}",
-    "mark.overridden": "sets the mark {mark} to {points}",
-    "interview.ended": "the interview ended ({cause})",
-    "interview.sealed": "the record is sealed",
-}
-WORK_SENTENCES: dict[str, str] = {  # of other events, for a spectator
-    "message.sent": "says: {text}",
-    "file.changed": "changed {path}",
-    "tests.run": "ran the tests: {passed} passed, {failed} failed",
-    "run.queued": "asks the AI: {prompt}",
-    "model.replied": "answers: {text}",
-    "tool.called": "uses {tool}",
-    "session.ended": "the record is closed",
-}
-
-
-def event_sentence(event: AnyEvent) -> str:
-    """The event of an interview or of its work in a few words; empty if it says little to a spectator."""
-    if event.type == "model.replied" and not vars(event).get("text"):
-        return ""
-    return _fill(WORK_SENTENCES.get(event.type, ""), event) or interview_sentence(event)
-
-
-def interview_sentence(event: AnyEvent) -> str:
-    """The event of an interview in a few words; empty for other events."""
-    return _fill(SENTENCES.get(event.type, ""), event)
-
-
-def _fill(sentence: str, event: AnyEvent) -> str:
-    values = {name: _text(value) for name, value in vars(event).items()} if sentence else {}
-    return " ".join(sentence.format_map(values).rstrip(": ").split())[:200]
-
-
-def _text(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(getattr(each, "type", "") for each in value)
-    return "none" if value is None else visible(str(value))
+from hutch.system.terminal_safe_text import visible
 
 
 def line(interview: Mapping[str, Any]) -> str:
@@ -105,7 +41,27 @@ def describe(interview: Mapping[str, Any]) -> str:
     if interview["proposal"]:
         proposal = interview["proposal"]
         rows.append(("proposal", f"{proposal['number']}: level {proposal['level']}"))
+    if interview["offer"]:
+        rows.append(("offer", f"{interview['offer']['number']}: {interview['offer']['kind']}"))
     return "\n".join(f"{name:<10} {visible(str(value))}" for name, value in rows)
+
+
+def check_line(check: Mapping[str, Any]) -> str:
+    """One line of the system check in the lobby."""
+    if check["ok"]:
+        return f"{visible(check['name'])}: works"
+    optional = "" if check["required"] else "you cannot switch to it here. "
+    return f"{visible(check['name'])}: {optional}{visible(check['message'])}"
+
+
+def hidden_test_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """A run of the hidden tests, with the cases that did not pass."""
+    yield f"{run['passed']} of {run['total']} hidden tests pass" + (
+        f": {visible(run['reason'])}" if run["reason"] else ""
+    )
+    for each in run["cases"]:
+        if each["status"] != "passed":
+            yield f"  {visible(each['name'])}: {each['status']} {visible(each['message'])}".rstrip()
 
 
 def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
@@ -142,3 +98,44 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _clock(ms: int) -> str:
     return f"{ms // 60_000}:{ms // 1000 % 60:02}"
+
+
+COMPARED = (
+    "candidate",
+    "visible",
+    "hidden",
+    "time",
+    "runs",
+    "passed at",
+    "AI",
+    "own text",
+    "AI text",
+    "ratings",
+)
+
+
+def comparison_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Candidates beside each other, in the order of the server. Times are of the question's clock."""
+    cells = [COMPARED, *map(_compared, rows)] if rows else []
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _compared(row: Mapping[str, Any]) -> tuple[str, ...]:
+    chars = row["ai_chars"] + row["own_chars"] + row["other_chars"] or 1
+    hidden = "-" if row["hidden_total"] is None else f"{row['hidden_passed']} of {row['hidden_total']}"
+    passed_ms = row["first_all_passed_ms"]
+    ratings = ", ".join(f"{visible(each['criterion'])} {each['points']}" for each in row["ratings"])
+    return (
+        visible(row["candidate_name"] or row["candidate"] or "-"),
+        "all pass" if row["all_visible_passed"] else "not all",
+        hidden,
+        _clock(row["used_ms"]),
+        str(row["test_runs"]),
+        "-" if passed_ms is None else _clock(passed_ms),
+        f"{row['ai_replies']} replies",
+        f"{100 * row['own_chars'] // chars} %",
+        f"{100 * row['ai_chars'] // chars} %",
+        ratings or "-",
+    )

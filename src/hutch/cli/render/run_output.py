@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hutch.cli.render.run_summary import RunSummary
-from hutch.cli.render.streamed_lines import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
+from hutch.cli.render.terminal_line_layout import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
 from hutch.cli.render.transcript import Line, Rendered, Transcript
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 
 class PlainView:

@@ -11,11 +11,12 @@ from hutch.cli.render.test_results import counts_of, missing_of
 from hutch.cli.render.transcript import Line
 from hutch.domain.change_title import first_line
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}
 FINAL = ("done", "tests_failing")
 ENVELOPE = ("type", "v", "run_id")  # fields of a test event that are not test results
+COUNTED = ("turns", "input_tokens", "cached_tokens", "output_tokens")
 SUMMED_UP = frozenset({"run.ended", "change.proposed", "delivery.ended"})  # events that the summary covers
 
 
@@ -37,6 +38,7 @@ class RunSummary:
     title: str = ""
     summary: str = ""
     last_reply: str = ""
+    helpers: list[Mapping[str, Any]] = field(default_factory=list)  # how they ended
     is_plain_directory: bool = False  # the repository is a directory without git
     has_starter_files: bool = False  # there is no repository
 
@@ -62,6 +64,8 @@ class RunSummary:
                 self.title, self.summary = arguments.get("title") or self.title, arguments.get("summary", "")
             case "tests.run" if not self.run_id or event.get("run_id") == self.run_id:
                 self.tests = event
+            case "helper.ended":
+                self.helpers.append(event)
             case "change.proposed":
                 self.change = event
             case "delivery.ended":
@@ -124,7 +128,7 @@ class RunSummary:
         lines += self._delivery_lines(bool(patch))
         if self.resume_hint:
             lines.append(Line(visible(self.resume_hint)))
-        return [*lines, Line(self._cost_line(), "dim")]
+        return [*lines, *self._cost_lines()]
 
     def _tests_line(self) -> str:
         tests = self.tests or {}
@@ -176,15 +180,23 @@ class RunSummary:
             return []
         return [Line(visible(f"{patch} | git -C {shlex.quote(self.repository)} apply"), lead="apply it: ")]
 
-    def _cost_line(self) -> str:
-        ended = self.ended
-        cost = ended.get("cost_usd")
-        price = "unpriced" if cost is None else f"${cost:.4f}"
-        cached = f"{ended.get('cached_tokens') or 0:,} cached"
-        tokens = f"{ended.get('input_tokens') or 0:,} tokens in ({cached})"
-        out, took = f"{ended.get('output_tokens') or 0:,} out", f"{ended.get('duration_s') or 0:.1f} s"
-        turns = ended.get("turns") or 0
-        return f"{turns} turn{'' if turns == 1 else 's'}, {tokens}, {out}, {price}, {took}"
+    def _cost_lines(self) -> list[Line]:
+        """The usage of the run, and that of its helpers."""
+        took = f", {self.ended.get('duration_s') or 0:.1f} s"
+        lines = [Line(f"{_usage_text(self.ended)}{took}", "dim")]
+        if total := self._usage_of_helpers():
+            count = len(self.helpers)
+            lines.append(Line(_usage_text(total), "dim", f"{count} helper{'' if count == 1 else 's'}: "))
+        return lines
+
+    def _usage_of_helpers(self) -> dict[str, Any]:
+        """The sums over all helpers; the cost is None if one is unknown. Empty without helpers."""
+        if not self.helpers:
+            return {}
+        costs = [each.get("cost_usd") for each in self.helpers]
+        known = [each for each in costs if each is not None]
+        total = {name: sum(each.get(name) or 0 for each in self.helpers) for name in COUNTED}
+        return {**total, "cost_usd": sum(known) if len(known) == len(costs) else None}
 
     def json(self, patch: str, *, warnings: list[str]) -> dict[str, Any]:
         """The summary as JSON."""
@@ -210,9 +222,19 @@ class RunSummary:
             "not_delivered": (delivery.get("reason") if failed else None) or None,
             "cost_usd": self.ended.get("cost_usd"),
             "turns": self.ended.get("turns"),
+            "helpers": {"count": len(self.helpers), **self._usage_of_helpers()},
             "resume_hint": self.resume_hint or None,
             "warnings": warnings,
         }
+
+
+def _usage_text(used: Mapping[str, Any]) -> str:
+    cost, turns = used.get("cost_usd"), used.get("turns") or 0
+    price = "unpriced" if cost is None else f"${cost:.4f}"
+    tokens = f"{used.get('input_tokens') or 0:,} tokens in ({used.get('cached_tokens') or 0:,} cached)"
+    return (
+        f"{turns} turn{'' if turns == 1 else 's'}, {tokens}, {used.get('output_tokens') or 0:,} out, {price}"
+    )
 
 
 def _arguments(text: str) -> dict[str, str]:

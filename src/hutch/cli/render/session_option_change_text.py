@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 UNSET = "default"
 

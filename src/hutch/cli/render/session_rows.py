@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from hutch.cli.server_requests import short
 from hutch.domain.errors import HutchError
 from hutch.forge.repo_url import parse_repo_url
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 COLOURS = {
     "running": "green",
@@ -40,17 +40,40 @@ def state_of(session: Mapping[str, Any]) -> str:
     return f"{session['state']} {position}" if position else str(session["state"])
 
 
-def row(session: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cells of a session in a list."""
+def row(session: Mapping[str, Any], depth: int = 0) -> tuple[str, ...]:
+    """The cells of a session in a list; `depth` is that of a helper."""
     owner = one_line(session.get("owner_name") or "", 40) or short(session["owner"])
     purpose = session["purpose"] or session["repository"] or "(no purpose)"
     cells = (short(session["id"]), state_of(session), age(session["created_ms"]), owner)
-    return (*cells, one_line(purpose, 500))
+    branch = f"{'   ' * (depth - 1)}└─ " if depth else ""
+    return (*cells, branch + one_line(purpose, 500))
+
+
+def as_tree(sessions: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
+    """Sessions with their depths: helpers follow their parent, the oldest first."""
+    ids = {each["id"] for each in sessions}
+    below: dict[str, list[Mapping[str, Any]]] = {}
+    for each in reversed(sessions):
+        below.setdefault(str(each.get("parent") or ""), []).append(each)
+    rows: list[tuple[Mapping[str, Any], int]] = []
+
+    def add(session: Mapping[str, Any], depth: int) -> None:
+        rows.append((session, depth))
+        for child in below.get(session["id"], ()):
+            add(child, depth + 1)
+
+    for each in sessions:
+        if each.get("parent") not in ids:
+            add(each, 0)
+    return rows
 
 
 def table(sessions: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
-    """The lines of a table that fits a terminal; the last column takes the remaining width."""
-    rows = [HEAD, *(row(each) for each in sessions)]
+    """The lines of a table that fits a terminal, with helpers below their parents; the last column takes the
+    remaining width."""
+    tree = as_tree(sessions)
+    sessions = [each for each, _ in tree]
+    rows = [HEAD, *(row(each, depth) for each, depth in tree)]
     widths = [max(cell_len(each[i]) for each in rows) for i in range(len(HEAD) - 1)]
     last_width = max(20, columns - sum(widths) - 2 * len(widths))
     lines = []
@@ -63,6 +86,17 @@ def table(sessions: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
         state = sessions[number - 1]["state"]
         cells[1] = typer.style(cells[1], fg=COLOURS.get(state), dim=state == "ended" or None)
         lines.append("  ".join([*cells, last]).rstrip())
+    return lines
+
+
+def helper_lines(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The helpers of the first session, as a tree."""
+    lines = []
+    for session, depth in as_tree(sessions)[1:]:
+        last = session.get("last_run") or {}
+        how = str(last.get("outcome") or state_of(session))
+        purpose = one_line(session["purpose"], 90)
+        lines.append(f"{'   ' * (depth - 1)}└─ {short(session['id'])}  {how:<13} {purpose}")
     return lines
 
 

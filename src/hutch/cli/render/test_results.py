@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hutch.system.terminal_text import one_line, visible
+from hutch.system.terminal_safe_text import one_line, visible
 
 MAX_FAILURES = 20
 MAX_LINES = 15  # of one failure

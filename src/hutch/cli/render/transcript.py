@@ -9,14 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
-from hutch.cli.render.command_output import LiveOutput
+from hutch.cli.render.approval_answer import answer_text
+from hutch.cli.render.debugger_event_lines import debug_note
 from hutch.cli.render.delivery_result import NOTHING, delivery_lines, next_steps, page_of
-from hutch.cli.render.dependency_notes import environment_note
+from hutch.cli.render.dependency_event_lines import environment_note
+from hutch.cli.render.helper_agent_event_lines import helper_note, tries_lines
+from hutch.cli.render.live_command_output import LiveOutput
 from hutch.cli.render.session_option_change_text import change_lines
 from hutch.cli.render.test_results import comparison_of, counts_of, failed_cases, missing_of, place_of
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import one_line, visible
+from hutch.system.terminal_safe_text import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]
 AGENTS_SHELL = "agent"
@@ -24,7 +27,6 @@ MAX_LINE_CHARS = 160
 MAX_STEP_CHARS = 2000
 MAX_FAILED_TESTS = 10
 ASKS = "ask_user"
-SCOPES = {"once": "once", "session": "for this session", "always": "permanently"}
 STATES = {
     "run.queued": "queued",
     "run.started": "running",
@@ -225,16 +227,16 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
         case "tool.called":
             yield Line(arguments(str(event.get("arguments", ""))), "plain", f"{text('tool')} ")
         case "approval.requested":
-            yield Line(f"{text('tool')}: {text('summary')}?  ({text('rule')})", "plain", "Allow ")
+            lead = f"Allow helper {text('helper')[-6:]} " if event.get("helper") else "Allow "
+            yield Line(f"{text('tool')}: {text('summary')}?  ({text('rule')})", "plain", lead)
         case "approval.answered":
-            answer = f"allowed it {SCOPES.get(text('scope'), '')}" if event.get("allowed") else "denied it"
-            yield Line(f"{who} {answer}".rstrip(), "dim")
+            yield Line(f"{who} {answer_text(event)}", "dim")
         case "approval.extended":
             yield Line(f"{who} allowed it for this session", "dim")
         case "question.asked":
             yield Line(text("text", lines=True), "plain", "the agent asks: ")
-            for number, choice in enumerate(event.get("choices", ()), start=1):
-                yield Line(one_line(str(choice), 200), "plain", f"  {number}  ")
+            choices = enumerate(event.get("choices", ()), start=1)
+            yield from (Line(one_line(str(each), 200), "plain", f"  {number}  ") for number, each in choices)
         case "question.answered":
             yield Line(text("text", lines=True), "you", f"{who}: ")
         case "tests.started" if event.get("cause") != "tool":
@@ -242,11 +244,10 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
         case "tests.run":
             yield from _tests(event, text("command"))
         case "delivery.requested":
-            known = " anyway" if event.get("failing") else ""
-            yield Line(f"{who} requested delivery{known}", "dim")
+            yield Line(f"{who} requested delivery{' anyway' if event.get('failing') else ''}", "dim")
         case "change.proposed":
             yield Line(text("title"), "strong", f"change {text('change_id')}: ")
-            (name, command), *_ = next_steps(event)
+            name, command = next_steps(event)[0]
             yield Line(visible(f"branch {event.get('branch')}; {name}: {command}"), "dim")
         case "delivery.ended" if event.get("outcome") == "failed":
             yield Line(text("reason", lines=True), "bad", "not delivered: ")
@@ -263,8 +264,8 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
             yield Line(f"{who}: {visible(files_summary(event))}", "dim")
         case "egress.attempted" if not event.get("allowed"):
             yield Line(f"blocked connection to {text('host')}:{event.get('port')}: {text('reason')}", "dim")
-        case "terminal.opened":
-            yield Line(f"{who} opened a terminal", "dim")
+        case "tries.judged":
+            yield from map(Line, tries_lines(event))
         case "run.ended":
             yield from _ended(event)
         case _ if note := environment_note(kind, event) or _session_note(kind, event, who):
@@ -295,8 +296,6 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
         case "command.ended" if event.get("terminal"):
             code = f"  (exit code {event['exit_code']})" if event.get("exit_code") else ""
             return f"{who} ran in terminal {text('terminal')}: {text('command')}{code}"
-        case "run.resumed":
-            return f"resumed by {who}"
         case "session.prepared":
             commit = f" at {text('commit')[:12]}" if event.get("commit") else ""
             source = f" of {text('source')}{commit}" if event.get("source") else ""
@@ -306,14 +305,16 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
             return f"{text('persona')} starts with {text('model')}{why}"
         case "context.compacted":
             return "the conversation was summarised"
+        case "terminal.opened":
+            return f"{who} opened a terminal"
+        case "helper.started" | "helper.ended" | "helper.changes_taken":
+            return helper_note(kind, event)
         case "session.changed":
             return f"{who} changed {'; '.join(change_lines(event))}"
         case "run.changed":
             return f"{text('persona')} continues with {text('model')}"
-        case "session.paused":
-            return f"paused by {who}"
-        case "session.resumed":
-            return f"resumed by {who}"
+        case "session.paused" | "session.resumed" | "run.resumed":
+            return f"{kind.partition('.')[2]} by {who}"
         case "session.parked":
             return "parked: the jail is closed, the files stay"
         case "session.rewound":
@@ -331,16 +332,16 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
             return f"{count} missing here: {text('reason')}"
         case "session.ended":
             return f"the session has ended{f': {why}' if (why := text('reason')) else ''}"
-    return ""
+    return debug_note(kind, event, who)
 
 
 def _files(event: Mapping[str, Any]) -> str:
     """The effects of an undo on files that others had changed too."""
     parts = {
-        "merged": "changes of others are kept in",
+        "merged": "changes by others are kept in",
         "marked": "conflicts are marked in",
         "kept": "left as they are:",
-        "discarded": "changes of others are discarded in",
+        "discarded": "changes by others are discarded in",
     }
     said = [
         f"{words} {one_line(', '.join(map(str, event[name])), MAX_LINE_CHARS)}"

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from hutch.cli import exit_codes, top_level_help
 from hutch.cli.api_client import Client
-from hutch.cli.closed_terminal_detection import ended_with_terminal
+from hutch.cli.closed_terminal_watchdog import exit_when_terminal_closes
 from hutch.cli.screens.dialogs import BOX
 from hutch.cli.screens.session_list import ListScreen
 from hutch.cli.server_address_and_token import NO_SERVER
@@ -108,6 +108,6 @@ def screen_command() -> int:
         sys.stdout.write(top_level_help.help_text())
         return exit_codes.OK
     app = SessionsApp()
-    with ended_with_terminal():
+    with exit_when_terminal_closes():
         app.run()
     return app.return_code or exit_codes.OK

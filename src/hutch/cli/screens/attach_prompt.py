@@ -7,16 +7,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hutch.cli.attached_conversation import Conversation, Until
-from hutch.cli.render.streamed_lines import patch_lines
+from hutch.cli.render.terminal_line_layout import patch_lines
 from hutch.cli.render.transcript import Line, Rendered
 from hutch.cli.screens.line_editor import Action, Leave, Submit, Suspend
 from hutch.cli.screens.scrolling_output_and_prompt import PromptScreen
 from hutch.cli.screens.typed_line_parser import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
-from hutch.cli.signals import on_signals
+from hutch.cli.signals_and_closed_output import on_signals
 from hutch.domain.errors import HutchError
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 TICK_INTERVAL_S = 1.0
 READ_BYTES = 65536

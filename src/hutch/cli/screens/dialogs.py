@@ -12,13 +12,13 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Label, RichLog, Static
 
 from hutch.cli.api_client import Client
-from hutch.cli.render.streamed_lines import patch_lines
+from hutch.cli.render.terminal_line_layout import patch_lines
 from hutch.cli.render.transcript import Line
 from hutch.cli.screens.transcript_panel import text_of
 from hutch.cli.screens.typed_line_parser import answer_to
 from hutch.cli.server_requests import short
 from hutch.domain.errors import HutchError
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_safe_text import visible
 
 BOX = """
 {name} {{ align: center middle; }}

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from hutch.cli.render.streamed_lines import BOLD, OFF, TerminalLines, coloured
+from hutch.cli.render.terminal_line_layout import BOLD, OFF, TerminalLines, coloured
 from hutch.cli.render.transcript import Rendered
 from hutch.cli.screens.line_editor import LineEditor
 

@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from hutch.cli.api_client import Client
 from hutch.cli.attached_conversation import Conversation
 from hutch.cli.new_session_request_body import repository_address
-from hutch.cli.render.session_rows import COLOURS, row
+from hutch.cli.render.session_rows import COLOURS, as_tree, row
 from hutch.cli.render.transcript import Line
 from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screens.session_menu import MenuScreen
@@ -24,7 +24,7 @@ from hutch.cli.screens.transcript_panel import TranscriptView
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 POLL_INTERVAL_S = 1.0
 PREVIEW_DELAY_S = 0.15  # so that sessions the cursor only passes are not loaded
@@ -72,6 +72,7 @@ class ListScreen(MenuScreen):
         super().__init__()
         self.client = client
         self.sessions: list[dict[str, Any]] = []
+        self._depths: dict[str, int] = {}  # of helpers below their parents
         self._query = ""
         self._preview_timer: Timer | None = None
         self._previewed = ""
@@ -118,7 +119,9 @@ class ListScreen(MenuScreen):
                 return
             return
         title.remove_class("away")
-        self._fill(answer.json()["items"])
+        tree = as_tree(answer.json()["items"])
+        self._depths = {each["id"]: depth for each, depth in tree}
+        self._fill([dict(each) for each, _ in tree])
         busy = sum(each["state"] == "running" for each in self.sessions)
         waiting = sum(each["state"] == "waiting" for each in self.sessions)
         found = f"  /{self._query}" if self._query else ""
@@ -162,7 +165,7 @@ class ListScreen(MenuScreen):
             )
 
     def _cells(self, session: dict[str, Any]) -> list[Text]:
-        cells = [Text(cell) for cell in row(session)]
+        cells = [Text(cell) for cell in row(session, self._depths.get(session["id"], 0))]
         state = session["state"]
         colour = COLOURS.get(state) or ("dim" if state == "ended" else "")
         cells[1].stylize(f"bold {colour}" if state == "waiting" else colour)

@@ -22,7 +22,7 @@ from hutch.cli.editing.editor import keys_ignored
 from hutch.cli.screens.dialogs import BOX, Confirm, PatchScreen
 from hutch.cli.server_requests import short
 from hutch.domain.errors import HutchError
-from hutch.system.terminal_text import one_line, visible
+from hutch.system.terminal_safe_text import one_line, visible
 
 START = "import sys; from hutch.cli.main import run; sys.exit(run(sys.argv[1:]))"
 BUSY = ("running", "waiting")

@@ -18,7 +18,7 @@ from hutch.cli.screens.typed_line_parser import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions
 from hutch.domain.errors import HutchError
-from hutch.system.terminal_text import one_line
+from hutch.system.terminal_safe_text import one_line
 
 TICK_INTERVAL_S = 1.0
 

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import RichLog, Static
 
-from hutch.cli.render.streamed_lines import TerminalLines
+from hutch.cli.render.terminal_line_layout import TerminalLines
 from hutch.cli.render.transcript import Line, Rendered, ReplyPart
 
 MAX_LINES = 5000

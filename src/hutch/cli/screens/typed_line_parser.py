@@ -19,6 +19,7 @@ HELP = (
     "/persona NAME, /model PROVIDER:NAME   change them from the next turn on",
     "/set NAME=VALUE   change an option: effort=high, memory_bytes=1GiB, network=example.com",
     "/end       end the session; a reason may follow",
+    "//NAME     a command of the repository, with arguments; or a message that begins with /",
     "/leave     detach, like Ctrl-C; the session continues",
     "Alt-Enter inserts a new line; // starts a message that begins with /.",
 )
@@ -63,7 +64,8 @@ def parse_line(line: str) -> TypedInput:
         return TypedInput(word)
     if word in OTHERS:
         return TypedInput(OTHERS[word])
-    return TypedInput("unknown", {"why": f"There is no command /{word[:40]}. /help lists the commands."})
+    why = f"There is no command /{word[:40]}. /help lists them. A command of the repository needs two: //"
+    return TypedInput("unknown", {"why": why})
 
 
 def _parse_undo(word: str, options: list[str]) -> TypedInput:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hutch.system.terminal_text import one_line, printable
+from hutch.system.terminal_safe_text import one_line, printable
 
 MAX_LOG_BYTES = 4 * 1024 * 1024
 MAX_LAST_LINES = 30

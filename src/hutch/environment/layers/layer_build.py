@@ -19,7 +19,7 @@ from pathlib import Path
 from hutch.domain.dependency_plan import EnvironmentPlan, SetupStep
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.environment.layers.allowed_layer_paths import LayerPaths
-from hutch.environment.layers.build_input_reading_and_writing import InputFile, write_inputs
+from hutch.environment.layers.build_input_files import InputFile, write_inputs
 from hutch.environment.layers.build_log import BuildLog, OnLine
 from hutch.environment.layers.layer_key import Scope
 from hutch.environment.layers.layer_sanitizer import Sealed, seal
@@ -32,7 +32,7 @@ from hutch.jail.policy import MAX_TIMEOUT_S, PATH, WORKSPACE, Policy
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard, temporary_name
 
 CACHE = ".hutch-cache"  # in the workspace of a build: downloads, and what tools keep for later
 TEMPORARY = f"{CACHE}/tmp"

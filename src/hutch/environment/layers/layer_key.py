@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hutch.domain.dependency_plan import EnvironmentPlan
-from hutch.environment.layers.build_input_reading_and_writing import InputFile
+from hutch.environment.layers.build_input_files import InputFile
 from hutch.system.lazy_dataclass import dataclass
 
 FORMAT = 2  # changes with the way that layers are built or stored

@@ -1,4 +1,4 @@
-"""Makes a layer of what a build left behind.
+"""Makes a layer of the files that a build left behind.
 
 Install scripts are hostile, and what they leave becomes part of later sessions, where overlayfs
 reads it. So nothing that overlayfs, the host or a walk could trip over is kept: no attributes,

@@ -19,7 +19,7 @@ from hutch.jail.pid_stamped_names import is_left_over
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import try_lock
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import NEW, TRASH, discard, move_to_trash
+from hutch.workspace.lifecycle.workspace_and_cache_removal import NEW, TRASH, discard, move_to_trash
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
 
 FILE = "layer.json"
@@ -114,7 +114,7 @@ class LayerStore:
             replace_file(self.failure_path(key), json.dumps(asdict(failure)) + "\n", durable=False)
 
     def failure(self, key: str) -> BuildFailure | None:
-        """Why the last build of a layer failed; None if it did not, or nobody has tried."""
+        """Why the last build of a layer failed; None if it did not, or was never tried."""
         try:
             found = json.loads(self.failure_path(key).read_text())
         except FileNotFoundError:
@@ -232,13 +232,13 @@ class LayerStore:
             os.close(held)
 
     def _remove_notes(self, key: str) -> None:
-        """Remove what is beside a layer. The caller holds the lock."""
+        """Remove the files beside a layer. The caller holds the lock."""
         self.log_path(key).unlink(missing_ok=True)
         self.failure_path(key).unlink(missing_ok=True)
         self.lock_path(key).unlink(missing_ok=True)
 
     def _remove_leftovers(self, max_days: float) -> None:
-        """Remove what killed builds left, and the logs of builds that failed long ago."""
+        """Remove leftovers of killed builds, and the logs of builds that failed long ago."""
         with suppress(FileNotFoundError):
             for path in sorted(self.home.layers.iterdir()):
                 kind, _, rest = path.name.partition("-")

@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from hutch.domain.language_neutral_test_case import CodeCase, Expected, Language
+from hutch.domain.given_code_test_case import CodeCase, Expected, Language
 
 MAX_SHOWN_CHARS = 300
 RELATIVE_TOLERANCE = 1e-9  # of numbers that are not integers

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.language_neutral_test_case import CodeCase, Language, spell
+from hutch.domain.given_code_test_case import CodeCase, Language, spell
 from hutch.domain.user_given_starter_files import StarterFile, StarterFiles
 from hutch.flows.code_execution.language_toolchains import LanguageToolchain
 from hutch.system.lazy_dataclass import dataclass
@@ -36,6 +36,8 @@ GO_VARIABLES = {
     "GOWORK": "off",
     "GOPATH": "/tmp/go",
     "CGO_ENABLED": "0",
+    # Go would index files that are older than two seconds, and fail because its cache is read-only.
+    "GODEBUG": "goindex=0",
 }
 PACKAGE_LINE = re.compile(rb"^package\s+(\w+)", re.MULTILINE)
 MODULE_LINE = re.compile(rb"^module\s+\"?([^\s\"]{1,200})\"?\s*$", re.MULTILINE)

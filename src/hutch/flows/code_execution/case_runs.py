@@ -3,34 +3,30 @@
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from hutch.domain.errors import HutchError
-from hutch.domain.language_neutral_test_case import CodeCase, Language
+from hutch.domain.given_code_test_case import CodeCase, Language
 from hutch.flows.code_execution.case_comparison import find_difference, find_output_difference
 from hutch.flows.code_execution.case_programs import CaseProgram
-from hutch.flows.code_execution.execution_results import CaseResult, Execution, ExecutionLimits, Status
-from hutch.flows.code_execution.jail_policies import build_policy, case_policy
+from hutch.flows.code_execution.execution_limits_and_results import (
+    CaseResult,
+    Execution,
+    ExecutionLimits,
+    Status,
+)
+from hutch.flows.code_execution.jail_policies import ExecutionPlace, build_policy, case_policy
 from hutch.jail.interface import Finished, Jail
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.jail_startup import Jailed, open_jail, start_jail
-from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import Policy
-from hutch.system.lazy_dataclass import dataclass
 
 MAX_RESULT_BYTES = 512 * 1024  # of the report of one case, behind what it printed
 CLAIMED_LIMITS = ("open_files", "file_bytes")  # by the output only, which may say anything
 OnCase = Callable[[CaseResult], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionPlace:
-    """The directory of one execution, and the variables of its commands."""
-
-    location: JailLocation
-    variables: Mapping[str, str]
 
 
 async def compile_code(
@@ -39,7 +35,7 @@ async def compile_code(
     """Compile the code; returns the execution that failed for it."""
     if not program.builds:
         return None
-    async with open_jail(place.location, build_policy(limits, place.variables)) as jail:
+    async with open_jail(place.location, build_policy(limits, place)) as jail:
         for words in program.builds:
             ran = await jail.run(words, timeout_s=limits.timeout_s)
             if ran.exit_code != 0:
@@ -65,7 +61,7 @@ async def run_each_case(
     on_case: OnCase | None,
 ) -> list[CaseResult]:
     """The results of all cases, in order."""
-    policy = case_policy(limits, place.variables, writable=False, output_bytes=_buffer_bytes(limits))
+    policy = case_policy(limits, place, writable=False, output_bytes=_buffer_bytes(limits))
     results: list[CaseResult] = []
     left_s = limits.timeout_s
     following = _NextJail(place.location, policy)

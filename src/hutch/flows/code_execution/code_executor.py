@@ -1,4 +1,4 @@
-"""Runs given code in throw-away jails: against cases, or with the test runner of its language.
+"""Runs given code in throw-away jails: against cases, with the test runner of its language, or its linter.
 
 Each case gets a jail of its own, with the code read-only: it finds neither files nor processes of another
 case. The expected results stay outside and are compared here. The time and memory of a case are those that
@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.language_neutral_test_case import CodeCase, Language
+from hutch.domain.given_code_test_case import CodeCase, Language
 from hutch.domain.user_given_starter_files import StarterFiles, check_starter_files
 from hutch.flows.code_execution.case_programs import (
     DEFAULT_MODULE,
@@ -25,22 +25,29 @@ from hutch.flows.code_execution.case_programs import (
     check_reserved,
     with_go_module,
 )
-from hutch.flows.code_execution.case_runs import ExecutionPlace, OnCase, compile_code, run_each_case
-from hutch.flows.code_execution.execution_results import (
+from hutch.flows.code_execution.case_runs import OnCase, compile_code, run_each_case
+from hutch.flows.code_execution.code_linters import (
+    LintReport,
+    find_linter,
+    missing_linter,
+    run_linter,
+    without_silencing,
+)
+from hutch.flows.code_execution.execution_limits_and_results import (
     DEFAULT_LIMITS,
     Execution,
     ExecutionLimits,
 )
 from hutch.flows.code_execution.go_build_cache import GoBuildCache
-from hutch.flows.code_execution.jail_policies import case_policy
+from hutch.flows.code_execution.jail_policies import ExecutionPlace, case_policy
 from hutch.flows.code_execution.language_toolchains import (
     LanguageToolchain,
     LanguageToolchains,
     find_language_toolchains,
 )
-from hutch.flows.code_execution.test_file_run import run_test_files
+from hutch.flows.code_execution.test_runner_on_given_files import run_test_files
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.jail_startup import open_jail
-from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.pid_stamped_names import make_directory
 
 MAX_WAITING = 50  # executions
@@ -50,12 +57,20 @@ MAX_OF_ONE_USER = 8  # that run or wait
 class CodeExecutor:
     """Runs executions, a bounded number at a time. `app/` builds one for each process."""
 
-    def __init__(self, cache: Path, *, concurrency: int | None, named_toolchains: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cache: Path,
+        *,
+        concurrency: int | None,
+        named_toolchains: Sequence[str] = (),
+        hidden: Sequence[str] = (),
+    ) -> None:
         self._cache = cache
         self._slots = asyncio.Semaphore(concurrency or os.cpu_count() or 1)
         self._waiting = 0
         self._by_user: Counter[str] = Counter()
         self._named = tuple(named_toolchains)
+        self._hidden = tuple(hidden)  # directories that no execution may see
         self._toolchains: LanguageToolchains | None = None
         self._looking = asyncio.Lock()  # for them
 
@@ -72,7 +87,18 @@ class CodeExecutor:
         """Do now what the first execution would otherwise wait for: compile Go's standard library. Raises
         an error that names a missing toolchain."""
         for language in languages:
-            await self._shown((await self.toolchains()).get(language))
+            await self.shown(language)
+
+    async def shown(self, language: Language) -> tuple[tuple[Path, ...], dict[str, str]]:
+        """The directories that a jail must be shown to run a language, and the variables."""
+        return await self._shown((await self.toolchains()).get(language))
+
+    async def shown_without_waiting(self, language: Language) -> tuple[tuple[Path, ...], dict[str, str]]:
+        """The same, without Go's compiled library until it is ready."""
+        toolchain = (await self.toolchains()).get(language)
+        if toolchain.name == "go" and not await GoBuildCache(self._cache, toolchain).is_ready():
+            return toolchain.shown, {**GO_VARIABLES, **toolchain.variables, "PATH": toolchain.path}
+        return await self._shown(toolchain)
 
     async def run_cases(
         self,
@@ -126,6 +152,29 @@ class CodeExecutor:
         async with self._place(toolchain, checked) as place:
             return await _run_test_files(place, toolchain, language, checked, limits, tests)
 
+    async def lint(
+        self,
+        language: Language,
+        files: StarterFiles,
+        paths: Sequence[str],
+        *,
+        limits: ExecutionLimits = DEFAULT_LIMITS,
+    ) -> LintReport:
+        """The findings of the language's linter about `paths`, some of the files."""
+        toolchain = (await self.toolchains()).get(language)
+        linter = await asyncio.to_thread(find_linter, language, toolchain, self._cache, self._named)
+        if linter is None:
+            return missing_linter(language)
+        checked = check_starter_files(files.items())
+        checked = {
+            path: replace(file, content=without_silencing(language, file.content))
+            for path, file in checked.items()
+        }
+        if language == "go":
+            checked = with_go_module(checked)
+        async with self._place(toolchain, checked) as place:
+            return await run_linter(place, linter, paths, limits)
+
     @asynccontextmanager
     async def _place(
         self, toolchain: LanguageToolchain, files: StarterFiles, user: str = ""
@@ -136,7 +185,9 @@ class CodeExecutor:
             directory = await asyncio.to_thread(make_directory, "hutch-execution")
             try:
                 await asyncio.to_thread(_write_files, directory, files)
-                yield ExecutionPlace(JailLocation(directory, directory, beside=shown), variables)
+                yield ExecutionPlace(
+                    JailLocation(directory, directory, beside=shown), variables, self._hidden
+                )
             finally:
                 await asyncio.shield(asyncio.to_thread(_remove, directory))
 
@@ -185,7 +236,7 @@ async def _run_test_files(
     limits: ExecutionLimits,
     tests: Sequence[str],
 ) -> Execution:
-    policy = case_policy(limits, place.variables, writable=True)
+    policy = case_policy(limits, place, writable=True)
     async with open_jail(place.location, policy) as jail:
         return await run_test_files(jail, toolchain, language, files, limits, tests)
 

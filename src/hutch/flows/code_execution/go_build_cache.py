@@ -13,8 +13,8 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.flows.code_execution.case_programs import GO_VARIABLES
 from hutch.flows.code_execution.language_toolchains import LanguageToolchain
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.jail_startup import open_jail
-from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import GIB, MIB, TEST, WORKSPACE, Policy
 from hutch.system.file_lock import locked_by_name
@@ -57,16 +57,15 @@ class GoBuildCache:
         )
         self.directory = directory / f"go-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
 
-    @property
-    def is_ready(self) -> bool:
-        return self.directory.is_dir()
+    async def is_ready(self) -> bool:
+        return await asyncio.to_thread(self.directory.is_dir)
 
     async def prepare(self) -> Path:
         """Compile the standard library, unless that is done; others wait meanwhile."""
-        if await asyncio.to_thread(self.directory.is_dir):
+        if await self.is_ready():
             return self.directory
         async with locked_by_name(self._root, "go"):
-            if not await asyncio.to_thread(self.directory.is_dir):
+            if not await self.is_ready():
                 await self._build()
         return self.directory
 

@@ -13,7 +13,7 @@ from dataclasses import field
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
-from hutch.domain.language_neutral_test_case import LANGUAGE_NAMES, LANGUAGES, Language
+from hutch.domain.given_code_test_case import LANGUAGE_NAMES, LANGUAGES, Language
 from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import PATH
 from hutch.system.lazy_dataclass import dataclass

@@ -25,7 +25,7 @@ from hutch.domain.events import (
 from hutch.domain.proposed_change import Change
 from hutch.domain.run_events import STORED_SECRET, SUSPECTED_SECRET
 from hutch.domain.session import QueuedRun, Session
-from hutch.flows import redelivery
+from hutch.flows import run_redelivery
 from hutch.flows.change_flow_services import ChangeContext
 from hutch.flows.delivery.baseline_tests import compare_with_base
 from hutch.flows.delivery.secret_search import FoundSecret, SecretSearch, describe_secrets, search_work
@@ -39,11 +39,11 @@ from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.run_worker import FAULT
 from hutch.sessions.state_before_last_run import effective_entries
-from hutch.sessions.waiting_run_and_delivery_cancellation import CANCELLED, DELIVERED, undelivered
+from hutch.sessions.waiting_run_cancellation import CANCELLED, DELIVERED, undelivered
 from hutch.snapshots.git_storage import Snapshot
 from hutch.store.proposed_changes import Changes
-from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.lazy_dataclass import dataclass
+from hutch.system.task_cancellation import cancel_and_wait
 from hutch.workspace.workspace import Workspace
 
 NO_REPOSITORY = "The workspace is not a repository, so there is nowhere to deliver to."
@@ -87,7 +87,7 @@ class Delivery:
                 await self.live.delivered(entry.event, entry.at_ms)  # a killed process may not have noted it
                 return
         try:
-            ended = await self._finish_what_others_see(entries)
+            ended = await self._finish_visible_steps(entries)
         except asyncio.CancelledError:
             if not self.live.leaves_open:  # the run will not be resumed
                 await asyncio.shield(self.live.append([undelivered(entries, self.run.id, CANCELLED)]))
@@ -100,7 +100,7 @@ class Delivery:
             ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=FAULT)
         await self.live.append([ended])
 
-    async def _finish_what_others_see(self, entries: Sequence[Entry]) -> DeliveryEnded:
+    async def _finish_visible_steps(self, entries: Sequence[Entry]) -> DeliveryEnded:
         """Deliver. Once the pull request is being opened, ignore cancellation unless the run will be resumed:
         otherwise a visible pull request would not be recorded here."""
         work = asyncio.ensure_future(self._deliver(entries))
@@ -123,7 +123,7 @@ class Delivery:
         if self.ended.outcome not in DELIVERED:
             note = STOPPED.format(outcome=self.ended.outcome.replace("_", " "))
             about = replace(about, tests_note=note if before.tested else f"{note} {UNTESTED}")
-        elif self.ended.outcome == "tests_failing" and redelivery.read(entries, self.run.id).failing:
+        elif self.ended.outcome == "tests_failing" and run_redelivery.read(entries, self.run.id).failing:
             about = replace(about, tests_note=KNOWN)
         elif self.ended.outcome == "tests_failing" and (
             refusal := (await self.live.suite_options(self.session)).refusal
@@ -177,7 +177,7 @@ class Delivery:
     ) -> SecretSearch:
         """Search the work for secrets that were not delivered before. Suspected ones count until a user has
         confirmed them."""
-        record = redelivery.read(entries, self.run.id)
+        record = run_redelivery.read(entries, self.run.id)
         is_confirmed = record.failing and record.last is not None and record.last.code == SUSPECTED_SECRET
         return await search_work(
             workspace,

@@ -15,7 +15,7 @@ from hutch.forge.host_git import Git, GitFailed
 from hutch.snapshots.git_object_reader import GITLINK, GitObjects
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 from hutch.workspace.workspace import Workspace
 
 TIMEOUT_S = 60.0

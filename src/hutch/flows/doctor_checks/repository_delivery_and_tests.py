@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.agent.repository_testing.runner_detection import NO_TESTS, detect_all
 from hutch.agent.repository_testing.runner_start_check import Probed, probe
-from hutch.agent.repository_testing.test_runner import Runner
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.forge.github_token_selection import Tokens
@@ -24,10 +24,10 @@ from hutch.jail.machine_checks import Check, Status
 from hutch.jail.pid_stamped_names import make_directory
 from hutch.jail.policy import Policy
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_safe_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
-from hutch.workspace.lifecycle.git_repository_and_head_detection import Layout, find_repository
 from hutch.workspace.lifecycle.initial_repository_settings import SETTINGS_FILE
+from hutch.workspace.lifecycle.repository_and_head_detection import Layout, find_repository
 from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository, open_jailed_repository
 
 TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never end

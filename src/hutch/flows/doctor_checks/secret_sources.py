@@ -1,8 +1,8 @@
 """Checks the sources of secrets that are not in the vault, for `hutch doctor`."""
 
 from hutch.jail.machine_checks import Check
+from hutch.store.secret_lookup import InstallationSecrets
 from hutch.store.secret_sources import KINDS
-from hutch.store.secrets_from_sources_or_vault import InstallationSecrets
 
 
 def check_secrets(secrets: InstallationSecrets) -> Check:

@@ -25,14 +25,22 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class RecordedStart(Part):
+    """A recorded session and the event from which an agent works on."""
+
+    session: str = Field(min_length=1, max_length=100)
+    event: int = Field(1, ge=1)
+
+
 class EvalCase(Part):
     """The start files, the task, and the tests that decide whether it was done."""
 
     name: str = Field(min_length=1, max_length=200)
-    prompt: str = Field(min_length=1)
+    prompt: str = ""  # empty only with `rerun`: that of the recorded run
     files: dict[InsidePath, str] = Field(default_factory=dict)
     repo: str | None = None
     revision: str | None = None
+    rerun: RecordedStart | None = None
     hidden_tests: dict[InsidePath, str] = Field(default_factory=dict)
     test_patch: str = ""
     test_command: str | None = None  # detected when not set
@@ -47,8 +55,10 @@ class EvalCase(Part):
     def _makes_sense(self) -> "EvalCase":
         if not self.name.isprintable():
             raise ValueError("the name has characters that cannot be shown")
-        if bool(self.files) == bool(self.repo):
-            raise ValueError("give either files or repo to start with")
+        if [bool(self.files), bool(self.repo), self.rerun is not None].count(True) != 1:
+            raise ValueError("give either files, repo or rerun to start with")
+        if not self.prompt and self.rerun is None:
+            raise ValueError("there is no prompt")
         if self.revision and not self.repo:
             raise ValueError("a revision needs a repo")
         if not (self.hidden_tests or self.test_patch or self.test_command or self.must_pass):

@@ -1,36 +1,37 @@
-"""Runs cases in parallel, each in its own workspace and jail, and grades each in a fresh jail."""
+"""Runs attempts at cases in parallel, each in its own workspace and jail, and grades each in a fresh jail."""
 
 import asyncio
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
 
-from hutch.agent.repository_testing.test_runner import Runner
-from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
+from hutch.agent.repository_testing.runner_definition import Runner
+from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.events import Event, RunEnded, RunStarted, SessionEnded, SessionPrepared
+from hutch.domain.helper_agent_events import HelperEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End, Prompt
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.no_model_messages import is_offline_script, no_model_message
-from hutch.domain.session import Delivery, NewSession
+from hutch.domain.session import NO_TRIES, Delivery, NewSession, Rerun, Session, Tries
 from hutch.domain.user import Caller
 from hutch.flows import sessions
+from hutch.flows.evaluation.attempts_and_report import Attempt, Result
 from hutch.flows.evaluation.case_definition import EvalCase
 from hutch.flows.evaluation.grading import CaseTests, Grade, choose_runner, grade
 from hutch.flows.flow_services import Services
 from hutch.flows.run_and_log_lookup import read_log
 from hutch.flows.run_history_reader import read_run_history
+from hutch.flows.session_rerun import fork_at
 from hutch.jail.interface import Jail
-from hutch.sessions.host_of_live_sessions import LocalHost
+from hutch.sessions.file_and_command_requests import Diff
 from hutch.sessions.interface import Delta
-from hutch.sessions.requests import Diff
+from hutch.sessions.live_session_host import LocalHost
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_to_end
 from hutch.workspace.lifecycle.workspace_record_and_directories import Record
@@ -40,7 +41,8 @@ from hutch.workspace.workspaces import session_workspace_id
 logger = structlog.get_logger()
 
 E = TypeVar("E", bound=Event)
-FAR_ENOUGH = ("done", "tests_failing", "limit_reached")  # outcomes after which the work is graded
+MAX_HELPERS = 200  # of one attempt: tries, their reviews and checks
+GRADED_OUTCOMES = ("done", "tests_failing", "limit_reached")  # outcomes after which the work is graded
 
 
 class NoModel(Unavailable):
@@ -61,146 +63,119 @@ class EvalContext:
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """The options for all cases of a set."""
+    """The options for all attempts."""
 
     source: Path  # the file of the set, which no case may reveal
-    model: str | None = None
     persona: str | None = None
     jobs: int = 2
+    tries: Tries = NO_TRIES  # in each attempt
     plain: bool = False  # whether their repositories may be directories without git
-    on_begin: Callable[[str], None] = lambda name: None
-    on_event: Callable[[str, Event], None] = lambda name, event: None
-    on_result: Callable[["Result"], None] = lambda result: None
+    on_begin: Callable[[Attempt], None] = lambda attempt: None
+    on_event: Callable[[Attempt, Event], None] = lambda attempt, event: None
+    on_result: Callable[[Result], None] = lambda result: None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How one case ended."""
-
-    name: str
-    passed: bool
-    outcome: str  # of the run; `error` when there was none
-    reason: str
-    turns: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None  # None: unknown
-    duration_s: float = 0.0
-    model: str = ""
-    session_id: str = ""
-    tests: tuple[dict[str, Any], ...] = ()
-    patch: str = ""
-    code: str = ""  # of the error that ended the run, such as `denied` for a rejected key
-
-    @property
-    def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-
-async def evaluate(context: EvalContext, cases: Sequence[EvalCase], options: EvalOptions) -> None:
-    """Run all cases, some at a time. Each result is reported at once, so a cancelled caller has them."""
+async def evaluate(context: EvalContext, attempts: Sequence[Attempt], options: EvalOptions) -> None:
+    """Make all attempts, some at a time. Each result is reported at once, so a cancelled caller has them."""
     turn = asyncio.Semaphore(options.jobs)
 
-    async def one(case: EvalCase) -> None:
+    async def one(attempt: Attempt) -> None:
         async with turn:
-            options.on_begin(case.name)
-            options.on_result(await _attempt(context, case, options))
+            options.on_begin(attempt)
+            options.on_result(await _attempt(context, attempt, options))
 
     try:
         async with asyncio.TaskGroup() as group:
-            for case in cases:
-                group.create_task(one(case))
+            for attempt in attempts:
+                group.create_task(one(attempt))
     except ExceptionGroup as troubles:  # no model, or of a callback: a closed pipe, a full disk
         raise troubles.exceptions[0] from None
 
 
-def report(
-    source: str, began: datetime, cases: Sequence[EvalCase], results: Sequence[Result]
-) -> dict[str, Any]:
-    """All results, for programs; in the order of the cases."""
-    by_name = {result.name: result for result in results}
-    known = [result.cost_usd for result in results if result.cost_usd is not None]
-    return {
-        "version": 1,
-        "source": source,
-        "began": began.isoformat(),
-        "written": datetime.now(UTC).isoformat(),
-        "passed": sum(result.passed for result in results),
-        "failed": sum(not result.passed for result in results),
-        "not_run": [case.name for case in cases if case.name not in by_name],
-        "turns": sum(result.turns for result in results),
-        "tokens": sum(result.tokens for result in results),
-        "cost_usd": sum(known) if len(known) == len(results) else None,
-        "tasks": [asdict(by_name[case.name]) for case in cases if case.name in by_name],
-    }
-
-
-async def _attempt(context: EvalContext, case: EvalCase, options: EvalOptions) -> Result:
-    """Run one case. An error is the result of this case and does not affect the others."""
+async def _attempt(context: EvalContext, attempt: Attempt, options: EvalOptions) -> Result:
+    """Make one attempt. An error is the result of this one and does not affect the others."""
     began = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="hutch-eval-") as folder:
-            return await _work(context, case, options, Path(folder))
+            return await _work(context, attempt, options, Path(folder))
     except NoModel:
         raise
     except HutchError as error:
         reason = str(error)
-    except Exception as error:  # a bug, or a failing machine: the other cases continue
-        logger.exception("a task of an evaluation broke", task=case.name)
+    except Exception as error:  # a bug, or a failing machine: the other attempts continue
+        logger.exception("a task of an evaluation broke", task=attempt.label)
         reason = f"{type(error).__name__}: {error}"
-    return Result(case.name, False, "error", reason, duration_s=time.monotonic() - began)
+    return Result(attempt, False, "error", reason, duration_s=time.monotonic() - began)
 
 
-async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, folder: Path) -> Result:
-    """Run a case in its own session: prepare, check and prompt it, and grade it after its jail is closed."""
-    began = time.monotonic()
+async def _open(
+    context: EvalContext, attempt: Attempt, options: EvalOptions, folder: Path
+) -> tuple[Session, str]:
+    """Open the session of an attempt, and tell its prompt. Nothing runs in it yet."""
+    case = attempt.case
+    limits, delivery = case.limits.for_run(), Delivery(unattended=True, titled=True, tries=options.tries)
+    persona, model = options.persona or case.persona or "", attempt.model or _model(case, folder) or ""
+    if case.rerun is not None:
+        asked = Rerun(event=case.rerun.event, model=model, persona=persona, prompt=case.prompt)
+        services, caller, recorded = context.services, context.caller, case.rerun.session
+        purpose = f"Evaluate {case.name}"
+        forked = await fork_at(
+            *(services, caller, recorded, asked),
+            prompts=False,
+            delivery=delivery,
+            limits=limits,
+            purpose=purpose,
+        )
+        return forked.session, forked.prompt
     new = NewSession(
         purpose=f"Evaluate {case.name}",
         repository=case.repo or str(_starter(case, folder)),
         revision=case.revision or "",
-        persona=options.persona or case.persona or "",
-        model=options.model or _model(case, folder) or "",
-        limits=case.limits.for_run(),
-        delivery=Delivery(unattended=True, titled=True),
+        persona=persona,
+        model=model,
+        limits=limits,
+        delivery=delivery,
         plain_directory=options.plain or not case.repo,  # starter files come from the case itself
     )
-    session = await sessions.create(context.services, context.caller, new)
+    return await sessions.create(context.services, context.caller, new), case.prompt
+
+
+async def _work(context: EvalContext, attempt: Attempt, options: EvalOptions, folder: Path) -> Result:
+    """One attempt in its own session: prepare, check and prompt it, and grade it after its jail is closed."""
+    began, case = time.monotonic(), attempt.case
+    session, prompt = await _open(context, attempt, options, folder)
     try:
         await _until(context, session.id, SessionPrepared)
         async with context.host.sandbox(session.id) as sandbox:
-            _check_hidden(case, options.source, sandbox.workspace)
+            _check_hidden(session.repository, options.source, sandbox.workspace)
             tests = context.tests_of(sandbox.workspace.record)
             runner = await choose_runner(sandbox.workspace, case, tests.command)
-        await sessions.give(context.services, context.caller, session.id, Prompt(text=case.prompt))
+        await sessions.give(context.services, context.caller, session.id, Prompt(text=prompt))
 
         def take_event(event: Event) -> None:
-            if not new.model and isinstance(event, RunStarted) and is_offline_script(event.model):
+            if not session.model and isinstance(event, RunStarted) and is_offline_script(event.model):
                 raise NoModel(no_model_message())
-            options.on_event(case.name, event)
+            options.on_event(attempt, event)
 
         ended = await _until(context, session.id, RunEnded, on_event=take_event)
         await context.host.worker.wait_for(ended.run_id)
-        before = read_run_history(await read_log(context.services.log, session.id), ended.run_id)
+        entries = await read_log(context.services.log, session.id)
+        before = read_run_history(entries, ended.run_id)
         patch = (await context.host.call(session.id, Diff(before.first, before.last))).patch
         clean = context.services.redactor.redact
         shown_patch = await asyncio.to_thread(clean, patch.decode(errors="replace"))
         await context.host.close(session.id, reason="it is graded")
         graded = Grade(False, ended.reason)
-        if ended.outcome in FAR_ENOUGH:
+        if ended.outcome in GRADED_OUTCOMES:
             graded = await _graded(context, case, runner, tests, before.started.workspace, before.first)
     finally:
         await run_to_end(_finish(context, session.id))
     return Result(
-        name=case.name,
+        attempt=attempt,
         passed=graded.passed,
         outcome=ended.outcome,
         reason=graded.reason,
-        turns=ended.turns,
-        input_tokens=ended.input_tokens,
-        cached_tokens=ended.cached_tokens,
-        output_tokens=ended.output_tokens,
-        cost_usd=ended.cost_usd,
+        **_usage(ended, [each.event for each in entries if isinstance(each.event, HelperEnded)]),
         duration_s=round(time.monotonic() - began, 3),
         model=before.started.model,
         session_id=session.id,
@@ -208,6 +183,15 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         patch=shown_patch,
         code=ended.code,
     )
+
+
+def _usage(ended: RunEnded, helpers: Sequence[HelperEnded]) -> dict[str, Any]:
+    """The usage of a run and its helpers together."""
+    names = ("turns", "input_tokens", "cached_tokens", "output_tokens")
+    used: list[Any] = [ended, *(each for each in helpers if each.run_id == ended.run_id)]
+    costs = [each.cost_usd for each in used if each.cost_usd is not None]
+    totals = {name: sum(getattr(each, name) for each in used) for name in names}
+    return totals | {"cost_usd": sum(costs) if len(costs) == len(used) else None}
 
 
 async def _until(
@@ -230,10 +214,13 @@ async def _until(
 
 
 async def _finish(context: EvalContext, session_id: SessionId) -> None:
-    """End the session and remove its files: only its log remains."""
-    await sessions.give(context.services, context.caller, session_id, End())
-    with suppress(NotFound):  # it was not created
-        await context.host.remove_workspace(session_workspace_id(session_id))
+    """End the session and its helpers, and remove their files: only their logs remain."""
+    helpers = await sessions.page(context.services, context.caller, parent=session_id, limit=MAX_HELPERS)
+    for id in (*(each.session.id for each in helpers), session_id):
+        with suppress(Conflict):  # it has ended already
+            await sessions.give(context.services, context.caller, id, End())
+        with suppress(NotFound):  # it was not created
+            await context.host.remove_workspace(session_workspace_id(id))
 
 
 async def _graded(
@@ -261,9 +248,9 @@ def _model(case: EvalCase, folder: Path) -> str | None:
     return f"scripted:{file}"
 
 
-def _check_hidden(case: EvalCase, source: Path, workspace: Workspace) -> None:
+def _check_hidden(repository: str, source: Path, workspace: Workspace) -> None:
     """Refuse a set of tasks inside the repository of a task: the agent would see its tests."""
-    here, repository = source.resolve(), (case.repo or "").removeprefix("file://")
+    here, repository = source.resolve(), repository.removeprefix("file://")
     if not repository.startswith("/") or not here.is_relative_to(Path(repository).resolve()):
         return
     path = str(here.relative_to(Path(repository).resolve()))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from hutch.agent.repository_testing.runner_definition import Runner, with_words
 from hutch.agent.repository_testing.runner_detection import detect
 from hutch.agent.repository_testing.test_results import Report
 from hutch.agent.repository_testing.test_run_in_jail import run_tests
-from hutch.agent.repository_testing.test_runner import Runner, with_words
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.edit.atomic_apply import read_operations
 from hutch.flows.evaluation.case_definition import EvalCase

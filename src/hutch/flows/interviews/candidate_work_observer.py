@@ -16,8 +16,8 @@ from hutch.flows.interviews.help_offers import HelpOffers
 from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy
 from hutch.flows.interviews.struggle_score import ObservedEdit, ObservedTests
 from hutch.sessions.collaborative_editing.text_difference import find_replacements
+from hutch.sessions.file_and_command_requests import ReadSnapshotFile
 from hutch.sessions.interface import SessionHost
-from hutch.sessions.requests import ReadSnapshotFile
 
 MAX_COMPARED_BYTES = 200_000  # of one file; larger ones are not compared
 Observed = tuple[AnyEvent, int]  # an event and its time, in milliseconds since 1970

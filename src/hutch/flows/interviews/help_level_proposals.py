@@ -67,7 +67,8 @@ class LevelProposals:
         if now_s < self._quiet_until_s or self.level not in self._levels:
             return None
         place = self._levels.index(self.level)
-        if _held(self._high_since_s, now_s, higher.for_s) and self._is_pause(now_s):
+        wait_s = 0.0 if self._is_pause(now_s) else higher.max_wait_s
+        if _held(self._high_since_s, now_s, higher.for_s + wait_s):
             if place + 1 < len(self._levels):
                 return self._propose(now_s, "up", self._levels[place + 1], score)
         elif _held(self._low_since_s, now_s, lower.for_s) and place > 0:

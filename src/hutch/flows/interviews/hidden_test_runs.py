@@ -10,21 +10,18 @@ from typing import Any
 
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import Event, HiddenTestsCounted, HiddenTestsRun
-from hutch.domain.ids import SessionId
 from hutch.domain.interview import Interview, InterviewWorkspace
 from hutch.domain.log_entry_audience import OWNER_SIDE
 from hutch.domain.user import Caller
-from hutch.domain.user_given_starter_files import MAX_BYTES, MAX_FILES, StarterFile
-from hutch.flows.code_execution.execution_results import Execution
+from hutch.flows.code_execution.execution_limits_and_results import Execution
+from hutch.flows.interview_questions.question_test_runs import run_hidden_tests
+from hutch.flows.interviews.code_measurement import measure_code
+from hutch.flows.interviews.crash_safe_interview_steps import Decision, step
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
-from hutch.flows.interviews.interview_steps import Decision, step
-from hutch.flows.interviews.interview_workspaces import STATEMENT
-from hutch.flows.questions.question_runs import run_hidden_tests
-from hutch.sessions.requests import ListFiles, ReadFile
+from hutch.flows.interviews.workspace_file_copy import copy_work
 
 MAX_MESSAGE_CHARS = 2000
-CHUNK_BYTES = 1 << 20
 
 
 async def run_hidden_now(interviews: InterviewServices, who: Caller, interview_id: str) -> Event:
@@ -43,15 +40,16 @@ async def run_hidden_now(interviews: InterviewServices, who: Caller, interview_i
 
 
 async def run_untested(interviews: InterviewServices, interview: Interview) -> Interview:
-    """Run the hidden tests of all questions that the candidate has left, and record the results."""
+    """Record hidden tests and measurements of all questions that the candidate has left."""
     while interview.untested:  # others may be added meanwhile
         session_id = interview.untested[0]
         workspace = await _find(interviews, interview, session_id)
         result = await _run(interviews, workspace, "")
         events: list[Event] = [result]
-        if interview.plan.hidden_results == "counts":
+        if interview.plan.hidden_results == "counts" and result.total:  # none if they could not be run
             counted = HiddenTestsCounted(number=result.number, passed=result.passed, total=result.total)
             events.append(counted)
+        events.append(await measure_code(interviews, workspace, ""))
         interview = await step(interviews, interview.id, _tested(session_id, events))
     return interview
 
@@ -115,36 +113,3 @@ def _event(
         ),
         audience=OWNER_SIDE,
     )
-
-
-async def copy_work(interviews: InterviewServices, session_id: SessionId) -> dict[str, StarterFile]:
-    """A copy of the files of a workspace. Links are not followed, and ignored files are left out."""
-    host = interviews.services.host
-    found: dict[str, StarterFile] = {}
-    total, cursor = 0, None
-    while True:
-        page = await host.call(session_id, ListFiles(recursive=True, cursor=cursor))
-        for entry in page.entries:
-            if entry.kind != "file" or entry.path == STATEMENT:
-                continue
-            total += entry.size
-            if len(found) >= MAX_FILES or total > MAX_BYTES:
-                raise Conflict(
-                    f"The work has more than {MAX_FILES} files, or more than {MAX_BYTES >> 20} MiB."
-                )
-            content = await _content(interviews, session_id, entry.path)
-            found[entry.path] = StarterFile(content, executable=bool(entry.mode & 0o100))
-        cursor = page.cursor
-        if cursor is None:
-            return found
-
-
-async def _content(interviews: InterviewServices, session_id: SessionId, path: str) -> bytes:
-    content = b""
-    while True:
-        part = await interviews.services.host.call(
-            session_id, ReadFile(path, start=len(content), length=CHUNK_BYTES)
-        )
-        content += part.data
-        if not part.data or len(content) >= part.size or len(content) > MAX_BYTES:
-            return content

@@ -4,7 +4,7 @@ from typing import Literal
 
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.interview import Interview
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.user import Caller
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.store.shares import Shares

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.domain.events import (
     Event,
     InterviewBegun,
@@ -19,9 +19,9 @@ from hutch.domain.events import (
 from hutch.domain.interview import Interview, InterviewWorkspace, Phase
 from hutch.domain.interview_question import Question
 from hutch.domain.user import Caller
+from hutch.flows.interviews.crash_safe_interview_steps import Decision, step, step_and_repair
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
-from hutch.flows.interviews.interview_steps import Decision, step, step_and_repair
 from hutch.flows.interviews.interview_workspaces import ensure_workspace, first_level, language_of
 
 MAX_EXTENSION_MINUTES = 240
@@ -109,13 +109,14 @@ async def go_on(interviews: InterviewServices, interview: Interview, *, after: i
     if interview.is_last_question:
         return await _finish(interviews, interview.id, by, "finished" if by else "clock")
     question, workspace = await _prepare(interviews, interview, after + 1)
+    left = await _workspaces_of(interviews, interview)
 
     def decide(now: Interview, now_ms: int) -> Decision:
         if now.number != after:
             return now, []
         _need_phase(now, "running")
         opened, event = _opened(now, now_ms, question, workspace, by)
-        return replace(opened, untested=_with_current(now)), [event]
+        return replace(opened, untested=_with_left(now, left)), [event]
 
     return await step_and_repair(interviews, interview.id, decide)
 
@@ -130,6 +131,8 @@ async def switch_language(
         return interview
     question = await interviews.question(interview.question)
     question.variant(language)
+    if problem := (await interviews.missing_programs([language])).get(language):
+        raise Unavailable(problem)
     workspace = await ensure_workspace(interviews, interview, interview.number, question, language)
 
     def decide(now: Interview, now_ms: int) -> Decision:
@@ -192,6 +195,8 @@ async def end_by_clock(interviews: InterviewServices, interview: Interview) -> I
 async def _finish(
     interviews: InterviewServices, interview_id: str, by: str, cause: EndCause, reason: str = ""
 ) -> Interview:
+    left = await _workspaces_of(interviews, await interviews.rows.get(interview_id))
+
     def decide(now: Interview, now_ms: int) -> Decision:
         if now.phase in ("ended", "closed"):
             return now, []
@@ -209,7 +214,7 @@ async def _finish(
             end_reason=reason,
             proposal="",
             offer="",
-            untested=_with_current(now),
+            untested=_with_left(now, left),
         )
         return after, [event]
 
@@ -275,10 +280,17 @@ def _opened(
     return after, event
 
 
-def _with_current(interview: Interview) -> tuple[str, ...]:
-    """The workspaces whose hidden tests are still to be run."""
-    new = (interview.workspace,) if interview.workspace else ()
-    return (*interview.untested, *(each for each in new if each not in interview.untested))
+async def _workspaces_of(interviews: InterviewServices, interview: Interview) -> list[str]:
+    """The workspaces of the current question: one for each language that the candidate has opened."""
+    found = await interviews.rows.workspaces(interview.id)
+    return [each.session_id for each in found if each.number == interview.number]
+
+
+def _with_left(interview: Interview, left: Sequence[str]) -> tuple[str, ...]:
+    """The workspaces whose hidden tests are still to be run; the one that was handed in comes last."""
+    others = [each for each in left if each not in (*interview.untested, interview.workspace)]
+    handed_in = [each for each in (interview.workspace,) if each and each not in interview.untested]
+    return (*interview.untested, *others, *handed_in)
 
 
 def _need_phase(interview: Interview, *phases: Phase) -> None:

@@ -8,19 +8,20 @@ from functools import partial
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
+from hutch.domain.given_code_test_case import Language
 from hutch.domain.interview import Interview
 from hutch.domain.interview_question import Question
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.code_execution.code_executor import CodeExecutor
-from hutch.flows.code_execution.execution_results import (
+from hutch.flows.code_execution.execution_limits_and_results import (
     DEFAULT_LIMITS,
     ExecutionLimits,
     LimitFields,
     execution_limits,
 )
 from hutch.flows.flow_services import Services
+from hutch.flows.interview_questions.question_bank_lookup import FoundQuestion, find_question, find_questions
 from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy, read_policy
-from hutch.flows.questions.coding_question_banks import FoundQuestion, find_question, find_questions
 from hutch.store.interviews import Interviews
 from hutch.store.users import Users
 from hutch.system.clock_without_jumps import wall_ms
@@ -44,6 +45,7 @@ class InterviewServices:
     questions: dict[str, tuple[float, Question]] = field(default_factory=dict)  # when read, and the question
     ending: set[str] = field(default_factory=set)  # workspaces that were told to end
     changed: set[str] = field(default_factory=set)  # interviews that have taken a step since the last tick
+    unprepared: set[Language] = field(default_factory=set)  # languages that candidates in lobbies may use
     wake: asyncio.Event = field(default_factory=asyncio.Event)  # set when `changed` is not empty
     now_ms: Callable[[], int] = wall_ms
 
@@ -58,6 +60,11 @@ class InterviewServices:
             found = await asyncio.to_thread(self.load_question, id)
             self.questions[id] = (time.monotonic(), found)
         return found
+
+    def prepare(self, languages: Iterable[Language]) -> None:
+        """Have the watch compile now what the first run in these languages would otherwise wait for."""
+        self.unprepared.update(languages)
+        self.wake.set()
 
     async def missing_programs(self, languages: Sequence[str]) -> dict[str, str]:
         """The languages, of these, that this machine cannot run, each with what to do."""

@@ -7,9 +7,10 @@ from typing import Any
 from hutch.domain.interview import Interview, InterviewWorkspace, Phase
 from hutch.domain.interview_question import Question
 from hutch.flows.interviews.interview_access import InterviewRole
-from hutch.flows.interviews.interview_planning import ShownInterview
+from hutch.flows.interviews.interview_planning_and_invitations import ShownInterview
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_workspaces import levels_of
+from hutch.store.shares import Shares
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
 
@@ -74,6 +75,7 @@ class InterviewView:
     ended_ms: int
     sealed: bool
     workspaces: tuple[dict[str, Any], ...] = field(default=())
+    people: tuple[dict[str, str], ...] = ()  # with their names and roles
     plan: dict[str, Any] | None = None
 
 
@@ -82,7 +84,8 @@ async def view_interview(interviews: InterviewServices, shown: ShownInterview) -
     interview, role = shown.interview, shown.role
     question = await interviews.question(interview.question) if interview.question else None
     workspaces = await interviews.rows.workspaces(interview.id)
-    names = await Users(interviews.services.rows).names({interview.owner, interview.candidate} - {""})
+    roles = await _roles(interviews, interview, role)
+    names = await Users(interviews.services.rows).names(roles.keys())
     decides = role in OWNER_SIDE_ROLES or (role == "candidate" and not interview.plan.attended)
     number, _, level = interview.proposal.partition(" ")
     offer, _, kind = interview.offer.partition(" ")
@@ -111,14 +114,28 @@ async def view_interview(interviews: InterviewServices, shown: ShownInterview) -
         ended_ms=interview.ended_ms,
         sealed=interview.sealed,
         workspaces=_workspaces(interview, workspaces, role),
+        people=tuple({"id": id, "name": names.get(id, ""), "role": each} for id, each in roles.items()),
         plan=interview.plan.model_dump(mode="json") if role in OWNER_SIDE_ROLES else None,
     )
+
+
+async def _roles(
+    interviews: InterviewServices, interview: Interview, role: InterviewRole
+) -> dict[str, InterviewRole]:
+    """The people of an interview by their ids. The candidate learns of those who act, not of observers."""
+    roles: dict[str, InterviewRole] = {interview.owner: "owner"}
+    if interview.candidate:
+        roles[interview.candidate] = "candidate"
+    for share in await Shares(interviews.services.rows).of_session(interview.id):
+        if share.role == "assessor" or (share.role == "observer" and role != "candidate"):
+            roles.setdefault(share.user_id, share.role)
+    return roles
 
 
 def clock_view(interview: Interview, now_ms: int) -> ClockView:
     return ClockView(
         now_ms=now_ms,
-        runs=interview.clock.since_ms is not None and interview.clock.offline_since_ms is None,
+        runs=interview.counts_time(now_ms),
         elapsed_ms=interview.elapsed_ms(now_ms),
         remaining_ms=interview.remaining_ms(now_ms),
         question_remaining_ms=interview.question_remaining_ms(now_ms),

@@ -1,14 +1,15 @@
 """The candidate comes to the lobby, agrees, and gives signs of being there.
 
-The clock stands while there is no sign of the candidate, as long as the allowance of the plan lasts. A sign
+The clock is stopped while there is no sign of the candidate, up to the allowance of the plan. A sign
 is a heartbeat of their client or any event of theirs in the workspace. Withheld heartbeats gain no more than
 that allowance, and each gap is an event.
 """
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
     CandidateDisconnected,
     CandidateJoined,
@@ -17,15 +18,18 @@ from hutch.domain.events import (
     Event,
     LobbyChecked,
 )
+from hutch.domain.generation_options import NO_GENERATION
+from hutch.domain.given_code_test_case import LANGUAGES
 from hutch.domain.interview import OPEN_PHASES, Interview
 from hutch.domain.user import Caller
+from hutch.flows.interviews.crash_safe_interview_steps import Decision, step
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
-from hutch.flows.interviews.interview_steps import Decision, step
 from hutch.flows.interviews.interview_workspaces import language_of, open_ahead_if_possible
 from hutch.store.shares import Shares
 from hutch.system.lazy_dataclass import dataclass
 
+ASSISTANT = "assistant"
 OFFLINE_MS = 15_000  # without a sign
 NOTED_EVERY_MS = 2_000  # signs are stored no more often
 
@@ -34,9 +38,10 @@ NOTED_EVERY_MS = 2_000  # signs are stored no more often
 class LobbyCheck:
     """One check before an interview."""
 
-    name: str
+    name: str  # a language, or `assistant`
     ok: bool
     message: str = ""
+    required: bool = True  # False for a language in which no question begins
 
 
 async def check_lobby(
@@ -47,8 +52,8 @@ async def check_lobby(
     if interview.phase not in OPEN_PHASES:
         raise Conflict(f"The interview {interview.id} has ended.")
     checks = await _checks(interviews, interview)
-    ok = all(each.ok for each in checks)
-    described = tuple({"name": each.name, "ok": each.ok, "message": each.message} for each in checks)
+    ok = is_ready(checks)
+    described = tuple(asdict(each) for each in checks)
 
     def decide(now: Interview, _: int) -> Decision:
         events: list[Event] = [LobbyChecked(by=who.user.id, ok=ok, checks=described)]
@@ -65,17 +70,38 @@ async def check_lobby(
     return interview, checks
 
 
+def is_ready(checks: Sequence[LobbyCheck]) -> bool:
+    """True if everything that the interview needs is there."""
+    return all(each.ok for each in checks if each.required)
+
+
 async def _checks(interviews: InterviewServices, interview: Interview) -> list[LobbyCheck]:
-    """No check names a question: candidates see these."""
-    languages: list[str] = []
+    """The languages in which questions begin, those that the candidate may switch to, and the AI. No check
+    names a question: candidates see these."""
+    languages: dict[str, bool] = {}  # each with whether a question begins in it
     for number, planned in enumerate(interview.plan.questions, start=1):
         question = await interviews.question(planned.id)
-        languages.append(language_of(interview, number, question))
-    languages = list(dict.fromkeys(languages))
-    missing = await interviews.missing_programs(languages)
-    return [
-        LobbyCheck(name=each, ok=each not in missing, message=missing.get(each, "")) for each in languages
+        first = language_of(interview, number, question)
+        for each in (first, *question.languages):
+            languages[each] = languages.get(each, False) or each == first
+    missing = await interviews.missing_programs(list(languages))
+    interviews.prepare(each for each in LANGUAGES if each in languages and each not in missing)
+    checks = [
+        LobbyCheck(name=each, ok=each not in missing, message=missing.get(each, ""), required=required)
+        for each, required in languages.items()
     ]
+    return [*checks, await _check_assistant(interviews, interview)] if interview.plan.ai else checks
+
+
+async def _check_assistant(interviews: InterviewServices, interview: Interview) -> LobbyCheck:
+    """Check that the AI has a model with a key. No request is sent."""
+    plan = interview.plan
+    model, check = plan.model, interviews.services.check_model
+    try:
+        await asyncio.to_thread(check, model, plan.first_level, interview.owner, NO_GENERATION)
+    except HutchError as error:
+        return LobbyCheck(name=ASSISTANT, ok=False, message=interviews.clean(str(error)))
+    return LobbyCheck(name=ASSISTANT, ok=True)
 
 
 async def agree(interviews: InterviewServices, who: Caller, interview_id: str) -> Interview:

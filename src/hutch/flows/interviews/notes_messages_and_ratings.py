@@ -17,7 +17,7 @@ from hutch.domain.interview import Interview
 from hutch.domain.interview_events import ClientEvent
 from hutch.domain.log_entry_audience import OWNER_SIDE
 from hutch.domain.user import Caller
-from hutch.flows.interviews.candidate_ai_use_marks import MEANINGS
+from hutch.flows.interviews.candidate_ai_skill_marks import MEANINGS
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
 
@@ -27,6 +27,7 @@ ClientEventType = Literal[
     "code_snapshot",
     "file_write",
     "test_run",
+    "test_run_start",
     "terminal_command",
     "ai_interaction",
     "focus",

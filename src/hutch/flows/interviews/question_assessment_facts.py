@@ -6,9 +6,9 @@ Everything links the events that show it. Nothing is added up to a verdict: peop
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from hutch.domain.current_actor_and_event_author import AGENT, author_of
+from hutch.domain.current_actor_and_author import AGENT, author_of
 from hutch.domain.events import Entry, FileChanged, ModelReplied, RanTests, ToolReturned
-from hutch.flows.interviews.candidate_ai_use_marks import Mark, prompt_marks
+from hutch.flows.interviews.candidate_ai_skill_marks import Mark, prompt_marks
 from hutch.system.lazy_dataclass import dataclass
 
 PAUSE_MS = 120_000  # without any work of the candidate; shorter ones are normal
@@ -48,6 +48,8 @@ class AiUse:
     failed_calls: int
     test_runs: int
     changed_files: int
+    first_reply_seq: int = 0
+    last_reply_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def _pauses(entries: Sequence[Entry], candidate: str) -> Iterable[Pause]:
 def _ai_use(entries: Sequence[Entry]) -> AiUse:
     events = [entry.event for entry in entries]
     replies = [event for event in events if isinstance(event, ModelReplied)]
+    numbers = [entry.seq for entry in entries if isinstance(entry.event, ModelReplied)]
     returned = [event for event in events if isinstance(event, ToolReturned)]
     costs = [reply.cost_usd for reply in replies]
     known = [cost for cost in costs if cost is not None]
@@ -113,4 +116,6 @@ def _ai_use(entries: Sequence[Entry]) -> AiUse:
         failed_calls=sum(not event.ok for event in returned),
         test_runs=len(runs),
         changed_files=len(changed),
+        first_reply_seq=numbers[0] if numbers else 0,
+        last_reply_seq=numbers[-1] if numbers else 0,
     )

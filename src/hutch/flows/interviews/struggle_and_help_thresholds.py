@@ -12,7 +12,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.interview_question import LEVELS, Level
 from hutch.domain.validation_messages import describe_with_location
 
-DEFAULT_POLICY = Path(__file__).with_name("adaptive_policy_1.toml")
+DEFAULT_POLICY = Path(__file__).with_name("adaptive_policy_2.toml")
 
 
 class _Part(BaseModel):
@@ -60,6 +60,7 @@ class RaiseRule(_Part):
     for_s: float = Field(ge=0)
     failing_runs: int = Field(ge=1)
     idle_s: float = Field(ge=0)
+    max_wait_s: float = Field(ge=0)
 
 
 class LowerRule(_Part):

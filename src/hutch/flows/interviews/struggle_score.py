@@ -5,7 +5,6 @@ Times are seconds of the interview's clock. Test runs and edits of the agent do 
 """
 
 from collections import deque
-from collections.abc import Collection
 
 from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy
 from hutch.system.lazy_dataclass import dataclass
@@ -50,10 +49,10 @@ class ObservedWork:
         self._parts = policy.score
         self._failed_s: deque[float] = deque(maxlen=MAX_REMEMBERED)  # test runs without progress
         self._edits: deque[ObservedEdit] = deque(maxlen=MAX_REMEMBERED)
-        self._ever_passed: set[str] | None = None  # None before the first test run
+        self._max_passed: int | None = None  # tests at once; None before the first test run
         self.repeated = 0  # failed test runs without progress, in a row
         self.all_pass = False
-        self.progress_s = began_s  # when a test passed for the first time
+        self.progress_s = began_s  # when more tests passed at once than before
         self.last_run_s = began_s
         self.last_active_s = began_s
 
@@ -65,7 +64,7 @@ class ObservedWork:
             return
         self.last_run_s = seen.at_s
         self.all_pass = seen.ok
-        if self._note_passed(seen.passed):
+        if self._note_passed(len(seen.passed)):
             self.progress_s = seen.at_s
             self.repeated = 0
         elif seen.ok:
@@ -74,14 +73,15 @@ class ObservedWork:
             self.repeated += 1
             self._failed_s.append(seen.at_s)
 
-    def _note_passed(self, names: Collection[str]) -> bool:
-        """True if one passes for the first time. What passes in the very first run is no progress."""
-        if self._ever_passed is None:
-            self._ever_passed = set(names)
-            return False
-        before = len(self._ever_passed)
-        self._ever_passed.update(names)
-        return len(self._ever_passed) > before
+    def _note_passed(self, count: int) -> bool:
+        """True if more tests pass at once than ever before.
+
+        Tests that pass in the very first run are no progress.
+        A test that passes for the first time while another breaks is no progress.
+        """
+        before = self._max_passed
+        self._max_passed = count if before is None else max(before, count)
+        return before is not None and count > before
 
     def failed_runs(self, now_s: float, window_s: float) -> int:
         """Failed test runs without progress in the last `window_s` seconds."""

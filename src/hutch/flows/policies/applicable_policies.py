@@ -16,7 +16,7 @@ import structlog
 from hutch.agent.tool_call_permission_decision import PARSING
 from hutch.agent.tool_call_rules import Binding, Decision, Policy
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import Session
 from hutch.flows.policies.policy import PolicyEntry, entry_json, parse_entry
 from hutch.jail.egress import parse_allow_list

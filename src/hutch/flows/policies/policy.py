@@ -11,10 +11,10 @@ from fnmatch import fnmatchcase
 from typing import Any, get_args
 
 from hutch.agent.tool_call_rules import Action, Binding, Policy, Rule, parse_rule
+from hutch.domain.canonical_repository_name import repository_name
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.user import ROLES, Role
-from hutch.flows.policies.canonical_repository_name import repository_name
 from hutch.jail.egress import AllowList, parse_allow_list
 from hutch.system.lazy_dataclass import dataclass
 

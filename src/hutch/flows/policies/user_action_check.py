@@ -14,27 +14,29 @@ from functools import cache
 from typing import Any
 
 from hutch.agent.tool_call_permission_decision import PARSING, named_paths
-from hutch.agent.tool_call_rules import Decision, Policy
-from hutch.agent.tools.change_files import ApplyPatchArguments
+from hutch.agent.tool_call_rules import SEARCH_TOOLS, Decision, Policy
 from hutch.agent.tools.interface import Arguments
+from hutch.agent.tools.write_edit_and_patch import ApplyPatchArguments
 from hutch.domain.errors import Denied, HutchError
 from hutch.domain.session import Session
 from hutch.domain.user import ShareScope
 from hutch.flows.policies.applicable_policies import Policies, may_answer_as, refusal
 from hutch.flows.session_permissions import check_scope
-from hutch.sessions import requests
-from hutch.sessions.agent_file_tools_for_users import parse_arguments
+from hutch.sessions import file_and_command_requests as requests
+from hutch.sessions.debugging.debug_requests import DebuggerChange, SetBreakpoints
+from hutch.sessions.file_and_command_requests import Request
+from hutch.sessions.file_tools_for_users import parse_arguments
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.requests import Request
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.files.files import CheckPath
+from hutch.workspace.files.file_reads_and_changes import CheckPath
 from hutch.workspace.rule_based_search_filter import HiddenFiles, SearchCheck
 
 TERMINAL = "terminal"  # the name of terminals in rules
-UNCHECKED = "what is typed in a terminal cannot be checked"
-SEARCH = "grep"  # leaves out the files that rules exclude
+DEBUGGER = "debug"  # the name of the debugger in rules
+UNCHECKED = "what is typed in a terminal or evaluated in a debugger cannot be checked"
+SEARCH = "grep"  # rules about it hold for all search tools
 NAME_TOOLS = ("glob", "list_directory")  # show names of files, but no content
 WHOLE_TREE = "it covers files that a rule excludes"
 
@@ -64,6 +66,10 @@ def describe(request: Request[Any]) -> ToolUse | None:
             return ToolUse("signal", "commands")
         case requests.OpenTerminal() | requests.CloseTerminal():
             return ToolUse(TERMINAL, "terminals")
+        case SetBreakpoints():
+            return ToolUse("breakpoints", "commands")
+        case DebuggerChange():
+            return ToolUse(DEBUGGER, "commands")
         case requests.WriteFile(path) | requests.MakeDirectory(path):
             return ToolUse("write_file", "files", paths=(path,))
         case requests.DeleteFile(path):
@@ -133,7 +139,7 @@ class RequestGuard:
         resolved = await self._resolve(live, (*use.paths, *use.below))
         await self._check(session, request, use, policy, resolved, by)
         roles = await self.policies.roles_of(by, session)
-        if use.tool == SEARCH:
+        if use.tool in SEARCH_TOOLS:  # they leave out the files that rules exclude
             yield SearchCheck(_hidden_files(policy, roles))
             return
         if not use.changes_as:
@@ -156,9 +162,10 @@ class RequestGuard:
         resolved: dict[str, str],
         by: str,
     ) -> None:
-        if use.tool == TERMINAL:
-            for decision in _about_terminals(policy) if isinstance(request, requests.OpenTerminal) else ():
-                await self._enforce(session, TERMINAL, decision, by)
+        if use.tool in (TERMINAL, DEBUGGER):
+            is_checked = use.tool == DEBUGGER or isinstance(request, requests.OpenTerminal)
+            for decision in _about_any_command(policy, use.tool) if is_checked else ():
+                await self._enforce(session, use.tool, decision, by)
             return
         loop = asyncio.get_running_loop()
         decision = await loop.run_in_executor(PARSING, _decide, policy, use, resolved)
@@ -167,7 +174,7 @@ class RequestGuard:
             command = ToolUse("bash", command=session.delivery.tests)
             decision = await loop.run_in_executor(PARSING, _decide, policy, command, {})
             await self._enforce(session, use.tool, decision, by)
-        shows_content = use.below and use.tool not in (*NAME_TOOLS, SEARCH)
+        shows_content = use.below and use.tool not in (*NAME_TOOLS, *SEARCH_TOOLS)
         if shows_content and (hidden := _hidden_below(policy, use.tool)):
             await self._enforce(session, use.tool, hidden, by)
 
@@ -185,7 +192,7 @@ class RequestGuard:
         except Denied:
             return False
         policy = await self.policies.user_policy(session, user_id)
-        for decision in _about_terminals(policy):
+        for decision in _about_any_command(policy, TERMINAL):
             if await self._is_refused(session, decision, user_id):
                 return False
         return True
@@ -249,9 +256,9 @@ def _decide(policy: Policy, use: ToolUse, resolved: dict[str, str]) -> Decision:
     return policy.decide(use.tool, command=use.command, paths=paths, below=below)
 
 
-def _about_terminals(policy: Policy) -> list[Decision]:
-    """The decisions about a terminal: the rules for terminals, and every rule about commands."""
-    found = [policy.decide(TERMINAL), policy.decide("bash")]
+def _about_any_command(policy: Policy, tool: str) -> list[Decision]:
+    """The decisions about a terminal or debugger: the rules for it, and every rule about commands."""
+    found = [policy.decide(tool), policy.decide("bash")]
     for binding in policy.bindings:
         for rule in binding.policy.rules:
             if rule.pattern and rule.is_about("bash") and rule.action != "allow":

@@ -15,8 +15,8 @@ from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.review_subject import Subject, pull_request
 from hutch.forge.interface import SETTLE_DELAY_S, Statement
 from hutch.store.comments_and_reviews import Reviews
-from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.clock_without_jumps import remaining_s, wall_ms
+from hutch.system.task_cancellation import cancel_and_wait
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ from hutch.flows.flow_services import Services
 from hutch.flows.reviews.review_subject import Subject
 from hutch.flows.reviews.user_reviews import make_comment
 from hutch.flows.run_history_reader import read_run_history
-from hutch.store.session_opening import OpenedSession
+from hutch.store.session_creation import OpenedSession
 from hutch.store.table_access import ExtraWrite
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.workspace.workspace import Workspace
@@ -108,6 +108,7 @@ async def submit(
     target: str,
     instructions: str = "",
     model: str = "",
+    persona: str = PERSONA,
     limits: RunLimits = NO_LIMITS,
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
@@ -116,7 +117,7 @@ async def submit(
         purpose=f"Review {target}",
         repository=repository,
         revision=commit,
-        persona=PERSONA,
+        persona=persona,
         model=model,
         limits=limits,
         deliver=False,

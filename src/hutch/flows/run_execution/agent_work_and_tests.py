@@ -9,17 +9,20 @@ from dataclasses import asdict
 from functools import partial
 
 from hutch.agent.conversation import Conversation
+from hutch.agent.external_agents.external_agent_run import ExternalAgentRun
+from hutch.agent.hooks.hook_runner import mark_hook_text
 from hutch.agent.loop import Run
+from hutch.agent.repository_map_note import map_note
 from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report
-from hutch.agent.repository_testing.workspace_test_suites_and_runs import list_files
+from hutch.agent.repository_testing.workspace_test_suites import list_files
 from hutch.agent.run_budget import Spent, spent_before
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.shell_and_price_preloading import warm_up
 from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.change_title import first_line
-from hutch.domain.current_actor_and_event_author import AGENT, HUTCH, Actor
+from hutch.domain.current_actor_and_author import AGENT, HUTCH, Actor
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.events import (
     Entry,
@@ -87,9 +90,13 @@ async def _begin(
     conversation = Conversation.of(entries)
     notes = _notes(entries) if setup.notes is None else setup.notes
     listed = None if conversation.messages else await list_files(setup.context.workspace)
+    is_new = notes is None
     if notes is None:
         notes = await repository_notes(setup.context.workspace, setup.redactor.redact, listed)
     first = await setup.context.workspace.snapshot(BEFORE)
+    if is_new and listed:
+        mapped = await map_note(setup, prompt, [each.path for each in listed.entries])
+        notes = f"{notes}\n\n{mapped}".strip()
     looked = await _looked(setup, run_id, first, listed) if listed else []
     started = RunStarted(
         run_id=run_id,
@@ -102,16 +109,35 @@ async def _begin(
         **options.fields(),
         **asdict(setup.generation),
     )
+    said = await _start_hooks(setup, started.prompt, is_new=not conversation.messages)
     setup.context.workspace.pin(first.id)
     taken = setup.recorder.snapshot_taken(first)
     note = MessageSent(author="hutch", text=REOPENED)
-    messages = [note] if reopened and conversation.messages else []
+    messages = [*([note] if reopened and conversation.messages else []), *said]
     # Calls that an earlier run left open are closed in the same append: no result may follow the prompt.
     events = [*conversation.interrupted_results(), taken, *looked, started, *messages]
     last_seq = await setup.recorder.append(events)
     for seq, event in enumerate(events, start=last_seq - len(events) + 1):
         conversation.apply(event, seq)
     return await _work(setup, started, conversation, Spent(), first, resumed=False)
+
+
+async def _start_hooks(setup: RunSetup, prompt: str, *, is_new: bool) -> list[MessageSent]:
+    """Run the hooks for a prompt. Their output becomes messages; one that blocks ends the run."""
+    if setup.hooks is None:
+        return []
+
+    async def warn(problem: str) -> None:
+        message = setup.redactor.redact(f"warning: {problem}")
+        await setup.recorder.append([StepReached(step="inspecting", message=message)])
+
+    outcomes = [await setup.hooks.on_start(setup.context, warn)] if is_new else []
+    outcomes.append(await setup.hooks.on_prompt(prompt, setup.context, warn))
+    for outcome in outcomes:
+        if outcome.blocked:
+            raise Denied(outcome.blocked)
+    texts = [outcome.text for outcome in outcomes if outcome.text]
+    return [MessageSent(author="hutch", text=mark_hook_text(text)) for text in texts]
 
 
 async def resume_run(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> RunResult:
@@ -169,7 +195,7 @@ async def _work(
     if notes is None:  # a run of an older version of Hutch
         notes = await repository_notes(context.workspace, setup.redactor.redact)
     describe = partial(_system_prompt, started=started, notes=notes)
-    run = Run(
+    run = (partial(ExternalAgentRun, agent=setup.agent) if setup.agent else Run)(
         run_id,
         setup,
         describe(setup),

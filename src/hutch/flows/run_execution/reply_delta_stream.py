@@ -72,6 +72,8 @@ class DeltaStream:
         kind, id = self._pending_key
         text = "".join(self._pending)
         self._pending.clear()
+        if kind == "text" and (thought := self._streams.pop(("thinking", ""), None)) is not None:
+            self._send("thinking", thought.end(), "")  # its last word, before the text and not after it
         stream = self._streams.get((kind, id))
         if stream is None:
             stream = self._streams[kind, id] = StreamRedactor(self.redactor)

@@ -12,11 +12,12 @@ from hutch.agent.run_setup import RunSetup
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.system_prompt import describe_session
 from hutch.agent.tool_call_permission_decision import Answer, Asker, NoteDecision, SaveRules
-from hutch.agent.tool_call_rules import Decision, Rule
-from hutch.agent.tools.interface import Context, LastAuthor
+from hutch.agent.tool_call_rules import Decision, Policy, Rule
+from hutch.agent.tools.delegate import Helpers
+from hutch.agent.tools.interface import Context, LastAuthor, ReadOriginal
 from hutch.agent.tools.session_tool_registry import ToolRegistry
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
-from hutch.domain.current_actor_and_event_author import AGENT
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
+from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.event_query import EventQuery
 from hutch.domain.events import ApprovalRequested, Entry, FileChanged
@@ -24,12 +25,13 @@ from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
+from hutch.flows.helper_agents.helper_approvals import ask_in_both
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.run_history_reader import start_of
 from hutch.llm.interface import Call, Model
 from hutch.llm.reply_cost import Prices
 from hutch.sessions.live_session import LiveSession
-from hutch.snapshots.git_tree_layout import Leaf
+from hutch.snapshots.snapshot_tree_layout import Leaf
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspace import Workspace
 
@@ -56,15 +58,14 @@ class RunDefaults:
         *,
         generation: Generation = NO_GENERATION,
         cap: RunLimits = NO_LIMITS,
+        helpers: Helpers | None = None,
+        root: LiveSession | None = None,
     ) -> RunSetup:
-        """The setup of a run in a session whose sandbox is open. `generation` is the run's own; `cap` has the
-        limits that it may not exceed."""
+        """The setup of a run. `cap`: limits that it may not exceed; `root`: the root of a helper's tree."""
         sandbox, redactor = live.sandbox, live.recorder.redactor
-        is_attended = not session.delivery.unattended
-        kept = await SavedApprovals(live.dependencies.rows, session.owner).rules()
-        bindings = await self.policies.agent_bindings(session)
-        approve, save_rules = _approvals(live, session, self.policies)
-        purpose = "" if session.delivery.titled else session.purpose
+        is_attended = not session.delivery.unattended  # a helper reports to its parent and asks nothing
+        policy = await self._policy(live, session, equipment)
+        approve, save_rules = _approvals(live, session, self.policies, root)
         return RunSetup(
             recorder=live.recorder,
             model=model,
@@ -78,31 +79,45 @@ class RunDefaults:
                 ignore=self.ignore,
                 suite_options=await live.suite_options(session),
                 tests=live.tests,
-                ask=live.waits.question if is_attended else None,
+                ask=live.waits.question if is_attended and root is None else None,
                 open_output=live.request_handler.open_output,
                 allowed_commands=sandbox.allowed_commands,
                 terminals=live.request_handler.agent_terminals,
+                debugger=live.request_handler.agent_debugger,
                 working=live.activity.working,
                 last_author=_last_author(live),
+                helpers=helpers,
+                embedder=sandbox.embedder,
+                read_original=original_reader(live),
             ),
             limits=equipment.persona.limits_for(session.limits).tightened(cap),
-            policy=replace(
-                equipment.policy.bound(bindings).with_saved(kept), commands=sandbox.allowed_commands
-            ),
+            policy=replace(policy, commands=sandbox.allowed_commands),
             approve=approve if is_attended else None,
             save_rules=save_rules,
             note_decision=_note_decision(live, self.policies),
             prices=self.prices,
             notes=equipment.notes,
-            brief=describe_session(purpose, session.role, session.expectations, session.company),
+            brief=_brief(session),
             on_delta=on_delta,
             inbox=live.inbox,
             extended=live.extended,
             leaves_open=lambda: live.leaves_open,
             counts_waiting=session.delivery.once,  # its caller may not be able to answer
             generation=generation.or_else(session.generation).or_else(equipment.persona.generation),
+            agent=session.delivery.agent,
             delivers=session.deliver and not session.delivery.review,
         )
+
+    async def _policy(self, live: LiveSession, session: Session, equipment: Equipment) -> Policy:
+        """The rules of a run, with those of the owner and the permanent approvals."""
+        kept = await SavedApprovals(live.dependencies.rows, session.owner).rules()
+        bindings = await self.policies.agent_bindings(session)
+        return equipment.policy.bound(bindings).with_saved(kept)
+
+
+def _brief(session: Session) -> str:
+    purpose = "" if session.delivery.titled else session.purpose
+    return describe_session(purpose, session.role, session.expectations, session.company)
 
 
 def _last_author(live: LiveSession) -> LastAuthor:
@@ -139,13 +154,16 @@ def _note_decision(live: LiveSession, policies: Policies) -> NoteDecision:
     return note
 
 
-def _approvals(live: LiveSession, session: Session, policies: Policies) -> tuple[Asker, SaveRules]:
+def _approvals(
+    live: LiveSession, session: Session, policies: Policies, root: LiveSession | None
+) -> tuple[Asker, SaveRules]:
     """The functions that ask users for approval, and that store rules of a permanent approval."""
     by = ""
+    ask = live.waits.approval if root is None else ask_in_both(live, root)
 
     async def approve(asked: ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
         nonlocal by
-        answer = await live.waits.approval(asked, covers)
+        answer = await ask(asked, covers)
         by = answer.by
         if answer.allowed and not await policies.may_approve(session, by, asked.approvers):
             # An answer to an earlier question with the same id; the role may also have changed since.
@@ -168,6 +186,22 @@ def read_at_start(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:
         return lambda path: _read(workspace, path)
     workspace.pin(workspace.snapshots.get(start).id)
     return lambda path: _read_snapshot(workspace, start, path)
+
+
+def original_reader(live: LiveSession) -> ReadOriginal:
+    """A function that reads small files as they were when the session began."""
+    start: int | None = None
+
+    async def read(path: str) -> bytes | None:
+        nonlocal start
+        workspace = live.sandbox.workspace
+        if start is None:
+            start = start_of(await live.entries())
+        if start is None:
+            return await workspace.work(_read, workspace, path)
+        return await workspace.work(_read_snapshot, workspace, start, path)
+
+    return read
 
 
 def _read_snapshot(workspace: Workspace, number: int, path: str) -> bytes | None:

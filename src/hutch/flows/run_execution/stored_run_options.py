@@ -16,6 +16,7 @@ class RunOptions:
     deliver: bool = True
     author: str = ""  # Name <address>
     model_reason: str = ""  # why it is this model
+    jail_s: float | None = None  # how long its jail took to start, if it is the first run in it
 
     def fields(self) -> dict[str, Any]:
         """The options as fields of `run.started`."""
@@ -26,6 +27,7 @@ class RunOptions:
             "deliver": self.deliver,
             "author": self.author,
             "model_reason": self.model_reason,
+            "jail_s": self.jail_s,
         }
 
 

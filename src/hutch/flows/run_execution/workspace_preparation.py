@@ -19,9 +19,9 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.fork import fork
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
+from hutch.workspace.workspace_fork import fork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hutch.domain.one_line_text_check_and_quoting import is_line
+from hutch.domain.one_line_text import is_line
 from hutch.domain.task import MAX_NAME_CHARS, TaskState, heading_state
 from hutch.system.lazy_dataclass import dataclass
 

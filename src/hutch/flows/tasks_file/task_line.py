@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from hutch.domain.one_line_text_check_and_quoting import is_line
+from hutch.domain.one_line_text import is_line
 from hutch.domain.task import (
     KEY_PATTERN,
     LABEL_PATTERN,
@@ -19,7 +19,7 @@ from hutch.domain.task import (
     TaskFields,
     TaskState,
 )
-from hutch.flows.tasks_file.hidden_comment import (
+from hutch.flows.tasks_file.hidden_task_comment import (
     COMMENT,
     read_pairs,
     short_text_in,

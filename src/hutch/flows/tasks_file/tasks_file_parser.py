@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from hutch.domain.one_line_text_check_and_quoting import is_line
+from hutch.domain.one_line_text import is_line
 from hutch.domain.task import (
     MAX_LISTED,
     MAX_TITLE_CHARS,
@@ -16,7 +16,7 @@ from hutch.domain.task import (
     TaskFields,
 )
 from hutch.flows.tasks_file.heading_sections import find_sections
-from hutch.flows.tasks_file.hidden_comment import keys_in, priority_in, short_text_in
+from hutch.flows.tasks_file.hidden_task_comment import keys_in, priority_in, short_text_in
 from hutch.flows.tasks_file.task_line import TaskLine, read_line
 from hutch.system.lazy_dataclass import dataclass
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hutch.domain.task import AcceptanceCriterion, TaskFields, TaskState
-from hutch.flows.tasks_file.criterion_lines import criterion_text, match_criteria
+from hutch.flows.tasks_file.criterion_line_reuse import new_criterion_line, reusable_lines
 from hutch.flows.tasks_file.heading_sections import Section
 from hutch.flows.tasks_file.task_line import TaskLine, line_with_fields, with_key, write_line
 from hutch.flows.tasks_file.tasks_file_parser import FileTask, TasksFile
@@ -17,6 +17,8 @@ _NUMBER = re.compile(r"(\s*)(\d+)([.)]\s+)")
 _BOX = re.compile(r"\[.\]")
 _NEW_SECTION = -1
 _LIST_END = "<!-- -->"  # so that indented lines after it do not belong to the list before it
+_INDENTED_FENCE = re.compile(r"\s+(?:```|~~~)")
+_INDENTED_BOX = re.compile(r"\s+(?:[-*+]|\d+[.)])\s+\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,11 @@ class TasksFileWriter:
         self._file = file
         self._replaced: dict[int, str] = {}
         self._removed: set[int] = set()
-        self._criteria_at: defaultdict[int, list[str]] = defaultdict(list)
+        # New criteria by the number of the line before which they go; with the number of their task.
+        self._criteria_at: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
         self._arrivals: defaultdict[tuple[int, str], list[list[str]]] = defaultdict(list)
         self._leaving: set[int] = set()  # numbers of tasks that are moved or removed
+        self._gaps: set[int] = set()  # numbers of the lines after tasks that are moved or removed
         self._waiting: list[TaskToWrite] = []
 
     def change(self, task: FileTask, wanted: TaskToWrite) -> None:
@@ -55,6 +59,7 @@ class TasksFileWriter:
         self._change_criteria(task, wanted.fields.criteria)
         if target != (task.section, ""):
             self._leaving.add(task.number)
+            self._gaps.add(task.end)
             self._arrivals[target].append(self._take_block(task))
 
     def remove(self, task: FileTask) -> None:
@@ -64,6 +69,7 @@ class TasksFileWriter:
         the items stay, without their boxes.
         """
         self._leaving.add(task.number)
+        self._gaps.add(task.end)
         numbers = {task.number, *(each.number for each in task.criteria)}
         if not task.unclosed_fence:
             self._removed |= numbers
@@ -82,7 +88,10 @@ class TasksFileWriter:
             target = self._place(wanted.fields.milestone, wanted.fields.state)
             neighbour = last.get(target[0])
             added[target].append(self._new_block(wanted, target, neighbour.line.lead if neighbour else "- "))
-        before = {at: list(lines) for at, lines in self._criteria_at.items()}
+        before = {at: [line for _, line in lines] for at, lines in self._criteria_at.items()}
+        for gap in sorted(self._gaps):
+            if self._would_become_a_task(gap):
+                before.setdefault(gap, []).append(self._eol(_LIST_END))
         new_sections: list[str] = []
         for target in dict.fromkeys([*added, *self._arrivals]):
             section, milestone = target
@@ -131,39 +140,56 @@ class TasksFileWriter:
         return next((each.state for each in reversed(self._file.sections) if each.level == 1), None)
 
     def _last_tasks(self) -> dict[int, FileTask]:
-        """The last task of each section that stays in it."""
-        return {task.section: task for task in self._file.tasks if task.number not in self._leaving}
+        """The last task of each section that stays in it, if others can go behind it.
+
+        A code fence behind it may be closed only by the end of its list item. After a new line it would be
+        outside of the item, and hide what follows.
+        """
+        last = {task.section: task for task in self._file.tasks if task.number not in self._leaving}
+        return {
+            number: task
+            for number, task in last.items()
+            if not _INDENTED_FENCE.match(self._line_at(task.end))
+        }
 
     def _change_criteria(self, task: FileTask, wanted: Sequence[AcceptanceCriterion]) -> None:
         """Mark, add and remove criteria. Lines get other texts only if the order has changed."""
-        lines = match_criteria(task.criteria, wanted)
+        lines = reusable_lines(task.criteria, wanted)
         if lines is None:
             lines = [*task.criteria[: len(wanted)], *[None] * (len(wanted) - len(task.criteria))]
         added = []
         for line, criterion in zip(lines, wanted, strict=True):
             mark = "x" if criterion.done else " "
             if line is None:
-                added.append(self._eol(criterion_text(task, criterion)))
+                added.append(self._eol(new_criterion_line(task, criterion)))
             elif (line.text, line.done) != (criterion.text, criterion.done):
                 text = f"{line.lead}[{mark}] {criterion.text}"
                 self._replaced[line.number] = text + self._end_of(line.number)
         if added and task.unclosed_fence:
             added.append(self._eol(" " * (task.indent + 1) + _LIST_END))
         if added:
-            self._criteria_at[task.criteria_end] += added
+            self._criteria_at[task.criteria_end] += [(task.number, line) for line in added]
         self._removed |= {each.number for each in task.criteria if each not in lines}
 
     def _take_block(self, task: FileTask) -> list[str]:
         """The lines of a task that moves elsewhere, less indented if it was below a list item."""
         block = []
         for number in range(task.number, task.end):
-            block += self._criteria_at.pop(number, [])
+            block += self._take_criteria(number, task)
             if number not in self._removed:
                 line = self._replaced.get(number, self._file.lines[number])
                 block.append(line if number == task.number else _dedent(line, task.indent))
-        block += self._criteria_at.pop(task.end, [])
+        block += self._take_criteria(task.end, task)
         self._removed |= set(range(task.number, task.end))
         return [self._eol(line.rstrip("\r\n")) if not line.endswith("\n") else line for line in block]
+
+    def _take_criteria(self, at: int, task: FileTask) -> list[str]:
+        """The new criteria at a line, if they are of this task or of one in its lines; others stay."""
+        found = self._criteria_at.pop(at, [])
+        inside = range(task.number, task.end)
+        if staying := [each for each in found if each[0] not in inside]:
+            self._criteria_at[at] = staying
+        return [line for owner, line in found if owner in inside]
 
     def _new_block(self, wanted: TaskToWrite, target: tuple[int, str], lead: str) -> list[str]:
         if found := _NUMBER.fullmatch(lead):
@@ -173,7 +199,7 @@ class TasksFileWriter:
         task = FileTask(0, 1, 0, 0, line, [])
         return [
             self._eol(write_line(line)),
-            *(self._eol(criterion_text(task, each)) for each in wanted.fields.criteria),
+            *(self._eol(new_criterion_line(task, each)) for each in wanted.fields.criteria),
         ]
 
     def _inserted(self, section: int, lines: list[str], last: FileTask | None) -> tuple[int, list[str]]:
@@ -195,8 +221,23 @@ class TasksFileWriter:
 
     def _with_list_end(self, at: int, lines: list[str]) -> list[str]:
         """The lines, closed if the text after them is indented and would become a part of them."""
-        following = next((line for line in self._file.lines[at:] if line.strip()), "")
-        return [*lines, self._eol(_LIST_END)] if following[:1] in (" ", "\t") else lines
+        return [*lines, self._eol(_LIST_END)] if self._line_at(at)[:1] in (" ", "\t") else lines
+
+    def _line_at(self, at: int) -> str:
+        """The first line from here on that is not blank; empty at the end."""
+        following = (self._file.lines[each] for each in range(at, len(self._file.lines)))
+        return next((line for line in following if line.strip()), "")
+
+    def _would_become_a_task(self, gap: int) -> bool:
+        """True if the next line has a box that counts for nothing yet: it is indented too little to be a part
+        of the task before it. Without that task it could be a part of the item before.
+        """
+        if not _INDENTED_BOX.match(self._line_at(gap)):
+            return False
+        number = next(at for at in range(gap, len(self._file.lines)) if self._file.lines[at].strip())
+        return not any(
+            number in (task.number, *(each.number for each in task.criteria)) for task in self._file.tasks
+        )
 
     def _without_double_blank(self, lines: list[str], inserted: list[str]) -> list[str]:
         at = self._file.safe_end

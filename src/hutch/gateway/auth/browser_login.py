@@ -7,7 +7,7 @@ from starlette.requests import HTTPConnection
 
 from hutch.domain.user import User
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.login_cookie_and_csrf_token import csrf_token, read_cookie, set_cookie
+from hutch.gateway.auth.login_cookie import csrf_token, read_cookie, set_cookie
 from hutch.gateway.auth.server_names_and_client_address import one
 from hutch.store.browser_sessions import LoginMethod
 

@@ -6,7 +6,7 @@ The buckets are in memory: a restart forgives at most one minute's worth of requ
 import time
 from collections.abc import Callable
 
-from hutch.domain.client_address_rate_limit_key import address_key
+from hutch.domain.rate_limited_address import address_key
 
 __all__ = ["RateLimiter", "address_key"]
 

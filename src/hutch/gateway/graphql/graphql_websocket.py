@@ -12,12 +12,12 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.graphql.operation_execution import Operation, answers, encoded, fault, refused
 from hutch.gateway.stream.event_and_input_websocket import refuse
-from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.task_cancellation import cancel_and_wait
 
 PROTOCOL = "graphql-transport-ws"
 INIT_S = 10.0

@@ -22,8 +22,8 @@ from hutch.gateway.graphql.query import Query
 from hutch.gateway.graphql.query_cost import parse_bounded
 from hutch.gateway.graphql.resolver_context import Context
 from hutch.gateway.graphql.subscription import Subscription
-from hutch.gateway.http_errors import INTERNAL, error_status
-from hutch.gateway.json_bodies_and_pages import to_json
+from hutch.gateway.http_error_table import INTERNAL, error_status
+from hutch.gateway.request_and_response_bodies import to_json
 from hutch.logs import current_trace_id
 from hutch.system.lazy_dataclass import dataclass
 

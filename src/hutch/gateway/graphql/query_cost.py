@@ -25,7 +25,7 @@ from graphql import (
 from graphql.error import GraphQLSyntaxError
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_CHARS = 32_000
@@ -46,16 +46,32 @@ WEIGHTS = {  # fields that need a query per session, and may wake it; the schema
     "__schema": 2000,
     "__type": 200,
     "diff": 2000,
+    "assignments": 50,
     "effectiveLimits": 50,
     "events": 100,
     "file": 1000,
     "files": 1000,
+    "interviews": 10,
+    "report": 2000,
+    "history": 50,
     "searchEvents": 2000,
     "snapshots": 1000,
     "testRuns": 100,
 }
 LISTS = frozenset(
-    {"sessions", "runs", "changes", "events", "searchEvents", "files", "snapshots", "shares", "testRuns"}
+    {
+        "sessions",
+        "interviews",
+        "runs",
+        "changes",
+        "events",
+        "searchEvents",
+        "files",
+        "snapshots",
+        "shares",
+        "testRuns",
+        *("tasks", "history", "assignments"),
+    }
 )
 Variables = Mapping[str, Any]
 

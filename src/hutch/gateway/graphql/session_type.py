@@ -8,9 +8,9 @@ import strawberry
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.relative_path import parse_path
 from hutch.flows import user_test_runs
+from hutch.flows.log_visible_to_reader import Search, read_page, search_events
 from hutch.flows.session_permissions import may
 from hutch.flows.sessions import Shown, effective_limits, may_write
-from hutch.flows.visible_log import Search, read_page, search_events
 from hutch.gateway.graphql.object_types import (
     BigInt,
     Change,
@@ -37,7 +37,7 @@ from hutch.gateway.graphql.query_cost import MAX_PAGE
 from hutch.gateway.graphql.resolver_context import Info
 from hutch.gateway.rest import files, snapshots_and_diff
 from hutch.gateway.rest.sessions import OWN_FIELDS, SessionOut
-from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
+from hutch.sessions.file_and_command_requests import Diff, ListFiles, ListSnapshots, ReadFile
 from hutch.sessions.response_redaction import clean_text
 
 FILE_BYTES = 256 * 1024
@@ -87,6 +87,7 @@ class Session:
                 shown=shown,
                 owner_id=session.owner,
                 queue_position=shown.queue_position,
+                interview=shown.interview,
                 head=Head.of(shown.head),
                 starter_files=session.delivery.starter_files,
                 removed=removed,

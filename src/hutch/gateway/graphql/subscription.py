@@ -12,7 +12,7 @@ from hutch.gateway.graphql.object_types import BigInt, Delta, Event
 from hutch.gateway.graphql.resolver_context import Info
 from hutch.gateway.graphql.session_list_watch import watch_of
 from hutch.gateway.graphql.session_type import Session
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE
+from hutch.gateway.request_and_response_bodies import MAX_SIZE
 from hutch.gateway.stream.open_streams import RENEW_INTERVAL_S
 from hutch.gateway.stream.session_follower import Follower
 from hutch.gateway.stream.stream_permission import grant_stream_to

@@ -20,11 +20,11 @@ from mcp.types import (
 import hutch
 from hutch.domain.errors import HutchError
 from hutch.gateway.gateway_context import Server
-from hutch.gateway.http_errors import error_status
-from hutch.gateway.json_bodies_and_pages import to_json
+from hutch.gateway.http_error_table import error_status
 from hutch.gateway.mcp.session_tool_and_call_types import Call
 from hutch.gateway.mcp.tool_registry_and_session_tools import TOOLS, use
-from hutch.sessions.requests import ToolAnswer
+from hutch.gateway.request_and_response_bodies import to_json
+from hutch.sessions.file_and_command_requests import ToolAnswer
 
 SESSION_HEADER = "Hutch-Session"
 CALLER = "hutch.caller"  # in the scope of a request

@@ -5,10 +5,10 @@ from typing import Any
 from pydantic import Field
 
 from hutch.domain.signal_names import SignalNumber
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE, Out
 from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
-from hutch.gateway.rest.commands import KILL, CommandIn, CommandResultOut, OutputOut, ProgramIn
-from hutch.sessions import requests
+from hutch.gateway.request_and_response_bodies import MAX_SIZE, Out
+from hutch.gateway.rest.session_commands import KILL, CommandIn, CommandResultOut, OutputOut, ProgramIn
+from hutch.sessions import file_and_command_requests as requests
 
 
 class BashArguments(CommandIn, SessionArguments):

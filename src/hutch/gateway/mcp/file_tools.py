@@ -7,10 +7,11 @@ from pydantic import Field, create_model
 from hutch.agent.tools.interface import Tool
 from hutch.domain.errors import BadRequest
 from hutch.domain.relative_path import parse_path
-from hutch.gateway.mcp.agent_tool_titles_and_output_schemas import OUTPUTS, TITLES
 from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
+from hutch.gateway.mcp.tool_titles_and_schemas import OUTPUTS, TITLES
 from hutch.jail.policy import WORKSPACE
-from hutch.sessions import agent_file_tools_for_users, requests
+from hutch.sessions import file_and_command_requests as requests
+from hutch.sessions import file_tools_for_users
 from hutch.system.lazy_dataclass import dataclass
 
 OF_THE_SESSION = {"session_id", "if_hash"}  # arguments that the agent's tools do not have
@@ -64,5 +65,5 @@ FILE_TOOLS = tuple(
         FileTool(tool),
         tool.parallel,
     )
-    for tool in agent_file_tools_for_users.FILE_TOOLS
+    for tool in file_tools_for_users.FILE_TOOLS
 )

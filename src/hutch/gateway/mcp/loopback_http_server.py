@@ -22,7 +22,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
-from hutch.flows.tool_calls_by_external_callers import Tools
+from hutch.flows.external_tool_calls import Tools
 from hutch.gateway.mcp.agent_tool_server import make_server
 
 PATH = "/mcp"

@@ -12,8 +12,8 @@ from hutch.domain import events
 from hutch.domain.inputs import Answer, Approve, Deny, Prompt
 from hutch.domain.session import Session
 from hutch.flows import sessions as flow
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE, Out
 from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
+from hutch.gateway.request_and_response_bodies import MAX_SIZE, Out
 from hutch.gateway.rest.sessions import NewSessionIn, new_session
 from hutch.sessions.interface import Delta
 from hutch.store.sessions import Sessions

@@ -8,8 +8,8 @@ from pydantic import Field
 from hutch.domain.user import Caller
 from hutch.flows import sessions as flow
 from hutch.gateway.gateway_context import Server
-from hutch.gateway.json_bodies_and_pages import In, Out
-from hutch.sessions.requests import Request
+from hutch.gateway.request_and_response_bodies import In, Out
+from hutch.sessions.file_and_command_requests import Request
 from hutch.system.lazy_dataclass import dataclass
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from hutch.flows import user_test_runs
 from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
 from hutch.gateway.rest.test_runs import CaseOut, TestRunOut
 from hutch.jail.policy import MAX_TIMEOUT_S
-from hutch.sessions.requests import StartTests
+from hutch.sessions.file_and_command_requests import StartTests
 
 MAX_FAILURES = 20  # that are returned with their messages
 Name = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]

@@ -11,20 +11,21 @@ import orjson
 from pydantic import Field, ValidationError
 
 from hutch.agent.tools.argument_error_help import describe_shape, unquote_json
-from hutch.agent.tools.tool_descriptions_and_calls import schema
+from hutch.agent.tools.tool_schemas_and_dispatch import schema
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput
 from hutch.domain.log_entry_audience import entry_json
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.flows import sessions as flow
-from hutch.flows.visible_log import read_page
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, cursor
+from hutch.flows.log_visible_to_reader import read_page
 from hutch.gateway.mcp.bash_and_exec_tools import COMMAND_TOOLS
 from hutch.gateway.mcp.file_tools import FILE_TOOLS
 from hutch.gateway.mcp.session_creation_and_prompt_tools import RUN_TOOLS, SentOut
 from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
+from hutch.gateway.mcp.task_tools import TASK_TOOLS
 from hutch.gateway.mcp.test_run_tools import TEST_TOOLS
+from hutch.gateway.request_and_response_bodies import MAX_SIZE, In, Out, cursor
 
 MAX_FAULTS = 5
 
@@ -51,6 +52,7 @@ class SessionSummaryOut(Out):
     purpose: str
     state: str
     repository: str
+    parent: str = Field(description="The session whose agent delegated to this one; empty: none.")
     last_event: int
 
 
@@ -79,6 +81,7 @@ async def list_sessions(call: Call, args: ListSessionsArguments) -> Any:
                 "purpose": shown.session.purpose,
                 "state": shown.session.state,
                 "repository": shown.session.repository,
+                "parent": shown.session.parent,
                 "last_event": shown.head.seq,
             }
             for shown in found
@@ -115,6 +118,7 @@ TOOLS = {
         *COMMAND_TOOLS,
         *TEST_TOOLS,
         *FILE_TOOLS,
+        *TASK_TOOLS,
         SessionTool(
             "send_input",
             "Send an input",

@@ -13,7 +13,7 @@ from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.idempotency import handle_once
-from hutch.sessions.requests import Request as SessionRequest
+from hutch.sessions.file_and_command_requests import Request as SessionRequest
 
 PREFIX = "/api/v1"
 T = TypeVar("T")

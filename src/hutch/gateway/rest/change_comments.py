@@ -7,12 +7,22 @@ from pydantic import Field
 
 from hutch.domain.git_patch import Side
 from hutch.domain.review import Comment, Remark, Severity
-from hutch.flows import visible_changes
+from hutch.flows import changes_visible_to_caller
 from hutch.flows.reviews.user_reviews import comment
 from hutch.forge.interface import Attempt
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
-from hutch.gateway.json_bodies_and_pages import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.request_and_response_bodies import (
+    Cursor,
+    Id,
+    In,
+    Limit,
+    Out,
+    Page,
+    answer,
+    fields_from,
+    paged,
+)
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.store.comments_and_reviews import Comments
 
@@ -62,7 +72,7 @@ async def listed(
 ) -> Response:
     """The comments on a change, the oldest first."""
     services = server_of(request).services
-    change = await visible_changes.find(services, caller, change_id)
+    change = await changes_visible_to_caller.find(services, caller, change_id)
     found = await Comments(services.rows).of_change(
         change.id, resolved=resolved, after=cursor, limit=limit + 1
     )
@@ -80,7 +90,7 @@ async def add(
 ) -> Response:
     """Comment on a line of a change, or of a file that it touches."""
     server = server_of(request)
-    change = await visible_changes.find(server.services, caller, change_id, "input")
+    change = await changes_visible_to_caller.find(server.services, caller, change_id, "input")
     remark = Remark(
         path=new.path,
         line=new.line,
@@ -110,6 +120,6 @@ async def add(
 async def resolve(request: Request, caller: Writer, keyed: ByKey, change_id: str, comment_id: Id) -> Response:
     """Mark a comment as resolved."""
     services = server_of(request).services
-    change = await visible_changes.find(services, caller, change_id, "input")
+    change = await changes_visible_to_caller.find(services, caller, change_id, "input")
     resolved = await Comments(services.rows).resolve(change.id, comment_id, caller.user.id)
     return answer(CommentOut.of(resolved))

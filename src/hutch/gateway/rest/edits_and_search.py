@@ -1,6 +1,6 @@
 """Edits, patches and searches in the files of a session."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request, Response
 from pydantic import Field
@@ -11,11 +11,17 @@ from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, answer, fields_from, next_link
+from hutch.gateway.request_and_response_bodies import MAX_SIZE, In, Out, answer, fields_from, next_link
 from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.request_file_paths import PathText
-from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
+from hutch.sessions.file_and_command_requests import (
+    ApplyPatch,
+    EditFile,
+    FindFiles,
+    ReadWithTool,
+    SearchFiles,
+)
 from hutch.workspace.ripgrep_search import MAX_CONTEXT_LINES, GrepQuery
 from hutch.workspace.search_match_redaction import Line
 
@@ -169,6 +175,38 @@ async def grep(
     found = await services.host.call(session.id, SearchFiles(query, read_only), by=caller.user.id)
     headers = next_link(request, "offset", found.next)
     return answer(FoundOut.of(found), headers=headers)
+
+
+class FoundCodeOut(Out):
+    """The files that match a query best."""
+
+    matches: list[dict[str, Any]] = Field(
+        description="Each with path, first_line, last_line, symbol, kind, why and lines."
+    )
+    missing: int = Field(description="Files that are not indexed yet: search again.")
+
+
+@routes.get("/sessions/{session_id}/code-search", operation_id="search_code", response_model=FoundCodeOut)
+async def search(
+    request: Request,
+    caller: Reader,
+    session_id: str,
+    query: Annotated[
+        str, Query(min_length=1, max_length=4000, description="Words of a question, or a symbol.")
+    ],
+    path: Below = "",
+    limit: Annotated[int, Query(ge=1, le=50, description="The maximum number of files.")] = 10,
+) -> Response:
+    """Find code by words or a symbol: the best files, with lines, definition and reason."""
+    services = server_of(request).services
+    session = await allowed(services, caller, session_id)
+    read_only = not await may_write(services, caller, session)
+    arguments = {"query": _plain(query), "path": parse_path(path, or_root=True), "limit": limit}
+    use = ReadWithTool("search_code", arguments, read_only)
+    answered = await services.host.call(session.id, use, by=caller.user.id)
+    if not answered.ok:
+        raise BadRequest(answered.text)
+    return answer(FoundCodeOut(**answered.data))
 
 
 @routes.get("/sessions/{session_id}/glob", operation_id="find_files", response_model=PathsOut)

@@ -10,11 +10,11 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain.errors import BadRequest
 from hutch.domain.event_query import MAX_TEXT_CHARS, MAX_VALUES
 from hutch.domain.log_entry_audience import entry_json
+from hutch.flows.log_visible_to_reader import Search, read_page, read_page_before, search_events
 from hutch.flows.recorded_change_content import Version, read_content, read_diff
-from hutch.flows.visible_log import Search, read_page, read_page_before, search_events
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.json_bodies_and_pages import MAX_ITEMS, MAX_SIZE, Out, page
 from hutch.gateway.log_entry_response_types import EntryOut
+from hutch.gateway.request_and_response_bodies import MAX_ITEMS, MAX_SIZE, Out, page
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.file_content import BINARY, CONTENT, SAFE
 from hutch.gateway.rest.snapshots_and_diff import DIFF, DifferenceOut, diff_response

@@ -8,12 +8,12 @@ import orjson
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.domain.code_case_fields import CaseFields
 from hutch.domain.errors import BadRequest
-from hutch.domain.language_neutral_test_case import MAX_CASES, CodeCase, Language
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.given_code_test_case import MAX_CASES, CodeCase, Language
+from hutch.domain.given_code_test_case_json import CaseFields
+from hutch.domain.one_line_text import echo
 from hutch.flows.code_execution.case_programs import DEFAULT_MODULE
-from hutch.flows.code_execution.execution_results import (
+from hutch.flows.code_execution.execution_limits_and_results import (
     CaseResult,
     Execution,
     Status,
@@ -22,7 +22,7 @@ from hutch.flows.code_execution.execution_results import (
 from hutch.flows.code_execution.language_toolchains import MissingToolchain
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from
+from hutch.gateway.request_and_response_bodies import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.starter_file_fields import ABOUT_FILES, FilesIn, starter_files
 

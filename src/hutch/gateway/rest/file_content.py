@@ -15,14 +15,14 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import SessionId
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
-from hutch.gateway.http_errors import PreconditionFailed
-from hutch.gateway.json_bodies_and_pages import answer
+from hutch.gateway.http_error_table import PreconditionFailed
+from hutch.gateway.request_and_response_bodies import answer
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.ranges_and_conditions import Part, etag, matches, part_of
 from hutch.gateway.rest.request_file_paths import FilePath
+from hutch.sessions.file_and_command_requests import DeleteFile, ReadFile, StatFile, WriteFile
 from hutch.sessions.interface import SessionHost
-from hutch.sessions.requests import DeleteFile, ReadFile, StatFile, WriteFile
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.partial_read import Bytes
 

@@ -10,10 +10,10 @@ from hutch.domain.relative_path import parse_path
 from hutch.edit.file_operation_types import FileChange
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
+from hutch.gateway.request_and_response_bodies import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import ask, router
 from hutch.gateway.rest.request_file_paths import PathText
-from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile
+from hutch.sessions.file_and_command_requests import ListFiles, MakeDirectory, MoveFile
 from hutch.workspace.files.directory_listing import Entry
 
 routes = router("files")

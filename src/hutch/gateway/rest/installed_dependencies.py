@@ -7,10 +7,10 @@ from pydantic import Field
 
 from hutch.domain.dependency_plan import SetupStep
 from hutch.environment.layers.layer_store import Layer, LayerUse
-from hutch.flows import user_dependency_requests as flow
+from hutch.flows import installed_dependencies_for_users as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
+from hutch.gateway.request_and_response_bodies import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("environments")

@@ -4,24 +4,65 @@ import asyncio
 import base64
 import hashlib
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import Query, Request, Response
 from fastapi.responses import FileResponse
+from pydantic import Field
 from starlette.background import BackgroundTask
 
-from hutch.flows.interviews.ai_session_views import ai_sessions, interaction_quality
+from hutch.flows.interviews.ai_interaction_quality_rows import ai_sessions, interaction_quality
 from hutch.flows.interviews.candidate_comparison import compare_candidates
-from hutch.flows.interviews.interview_record import export_interview
+from hutch.flows.interviews.interview_record_export import export_interview
 from hutch.flows.interviews.interview_report import make_report
+from hutch.flows.interviews.report_content import report_content
 from hutch.flows.interviews.report_page import STYLE, report_page
-from hutch.gateway.auth.caller_dependency import Reader
+from hutch.flows.interviews.report_pdf import report_pdf
+from hutch.gateway.auth.authenticator import Authenticator
+from hutch.gateway.auth.browser_login import base_url
+from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader
+from hutch.gateway.request_and_response_bodies import Out
 from hutch.gateway.rest.base_route import router
 from hutch.gateway.rest.interviews import interviews_of
 from hutch.gateway.rest.record_and_log_download import ZIP
 
 routes = router("interviews")
+PDF = "application/pdf"
+
+
+class AiSessionRow(Out):
+    """A row of `ai_session`: the AI's part of one workspace."""
+
+    id: UUID = Field(description="The number in the id of the workspace, as a UUID.")
+    sessionRecordingId: UUID = Field(description="The number in the id of the interview, as a UUID.")
+    initialHelpfulness: str | None = Field(description="Null without an AI.")
+    currentHelpfulness: str | None
+    autoEscalationTime: datetime | None = Field(
+        description="Of the first proposal of more help, if accepted."
+    )
+    proactiveSuggestionsCount: int
+    autonomousTestRuns: int
+    fileModificationsCount: int
+    averageLatency: float | None = Field(description="Seconds until a reply was complete; null without one.")
+    totalTokensUsed: int
+    createdAt: datetime
+    updatedAt: datetime
+    workspace: str = Field(description="The id of the workspace.")
+
+
+class AiInteractionQualityRow(Out):
+    """A row of `ai_interaction_quality`: one mark or measure of an AI session."""
+
+    id: UUID = Field(description="The same for the same session and type at each reading.")
+    aiSessionId: UUID
+    metricType: str
+    score: float | None = Field(description="Null if there was nothing to judge. Marks are from 0 to 2.")
+    description: str
+    timestamp: datetime
+
 
 _STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 PAGE_HEADERS = {
@@ -69,24 +110,57 @@ async def get_interview_report(request: Request, caller: Reader, interview_id: s
     response_class=Response,
     responses={200: {"description": "A page to read or print.", "content": {"text/html": {}}}},
 )
-async def get_interview_report_page(request: Request, caller: Reader, interview_id: str) -> Response:
+async def get_interview_report_page(
+    request: Request, caller: Reader, interview_id: str, authenticator: AuthenticatorDep
+) -> Response:
     """The report as a page."""
     report = await make_report(interviews_of(request), caller, interview_id)
-    return Response(report_page(report), media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
+    page = report_page(report["title"], report_content(report), _base(authenticator, request))
+    return Response(page, media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
+
+
+@routes.get(
+    "/interviews/{interview_id}/report.pdf",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "A document to keep or send.",
+            "content": {PDF: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def get_interview_report_document(
+    request: Request, caller: Reader, interview_id: str, authenticator: AuthenticatorDep
+) -> Response:
+    """The report as a PDF."""
+    report = await make_report(interviews_of(request), caller, interview_id)
+    document = await report_pdf(report["title"], report_content(report), _base(authenticator, request))
+    headers = {
+        "Content-Disposition": f'attachment; filename="report-{report["interview"]}.pdf"',
+        "Cache-Control": "no-store",
+    }
+    return Response(document, media_type=PDF, headers=headers)
+
+
+def _base(authenticator: Authenticator, request: Request) -> str:
+    """The address of the server for links, which are also read far from it."""
+    return base_url(authenticator, request.scope)
 
 
 @routes.get("/interviews/{interview_id}/ai-sessions")
-async def list_ai_sessions(request: Request, caller: Reader, interview_id: str) -> list[dict[str, Any]]:
+async def list_ai_sessions(request: Request, caller: Reader, interview_id: str) -> list[AiSessionRow]:
     """The AI's part of each workspace, as rows `ai_session`. For the owner's side."""
-    return await ai_sessions(interviews_of(request), caller, interview_id)
+    rows = await ai_sessions(interviews_of(request), caller, interview_id)
+    return [AiSessionRow(**each) for each in rows]
 
 
 @routes.get("/interviews/{interview_id}/ai-interaction-quality")
 async def list_ai_interaction_quality(
     request: Request, caller: Reader, interview_id: str
-) -> list[dict[str, Any]]:
+) -> list[AiInteractionQualityRow]:
     """Marks and measures of the work with the AI, as rows `ai_interaction_quality`. For the owner's side."""
-    return await interaction_quality(interviews_of(request), caller, interview_id)
+    rows = await interaction_quality(interviews_of(request), caller, interview_id)
+    return [AiInteractionQualityRow(**each) for each in rows]
 
 
 @routes.get("/interview-comparison")

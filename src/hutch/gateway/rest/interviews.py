@@ -5,19 +5,20 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 from pydantic import Field
 
+from hutch.domain.given_code_test_case import Language
 from hutch.domain.interview import Phase
 from hutch.domain.interview_plan import InterviewPlan
 from hutch.domain.interview_question import Level
-from hutch.domain.language_neutral_test_case import Language
 from hutch.domain.user import Caller
-from hutch.flows.interviews import interview_conduct, interview_planning, lobby_and_presence
-from hutch.flows.interviews.interview_planning import INVITE_DAYS, InvitedRole, ShownInterview
+from hutch.flows.interviews import interview_conduct, interview_planning_and_invitations, lobby_and_presence
+from hutch.flows.interviews.interview_erasure import erase_interview
+from hutch.flows.interviews.interview_planning_and_invitations import INVITE_DAYS, InvitedRole, ShownInterview
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_view import ClockView, InterviewView, QuestionView, view_interview
 from hutch.flows.interviews.level_and_help_decisions import answer_offer, answer_proposal, set_level
 from hutch.gateway.auth.browser_login import base_url
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
-from hutch.gateway.json_bodies_and_pages import Cursor, In, Limit, Out, Page, answer, fields_from, page
+from hutch.gateway.request_and_response_bodies import Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("interviews")
@@ -61,6 +62,7 @@ class CheckOut(Out):
     name: str
     ok: bool
     message: str
+    required: bool
 
 
 class LobbyOut(Out):
@@ -105,14 +107,14 @@ def interviews_of(request: Request) -> InterviewServices:
 async def shown(request: Request, caller: Caller, interview_id: str, status: int = 200) -> Response:
     """The interview as this caller may see it."""
     interviews = interviews_of(request)
-    found = await interview_planning.show_interview(interviews, caller, interview_id)
+    found = await interview_planning_and_invitations.show_interview(interviews, caller, interview_id)
     return answer(await view_interview(interviews, found), status)
 
 
 @routes.post("/interviews", status_code=201, response_model=InterviewOut)
 async def plan_interview(request: Request, caller: Writer, body: InterviewPlan) -> Response:
     """Plan an interview. Its id is that of a session whose log holds the interview's events."""
-    made = await interview_planning.plan_interview(interviews_of(request), caller, body)
+    made = await interview_planning_and_invitations.plan_interview(interviews_of(request), caller, body)
     return await shown(request, caller, made.id, 201)
 
 
@@ -126,7 +128,7 @@ async def list_interviews(
 ) -> Response:
     """The interviews that you have a role in, newest first."""
     interviews = interviews_of(request)
-    found = await interview_planning.list_interviews(
+    found = await interview_planning_and_invitations.list_interviews(
         interviews, caller, phases=phase or (), before=cursor, limit=limit + 1
     )
     more = found[limit - 1].interview.id if len(found) > limit else None
@@ -148,7 +150,7 @@ async def invite_to_interview(
     authenticator: AuthenticatorDep,
 ) -> InvitationOut:
     """A link by which one person gets a role in the interview, and an account if they have none."""
-    made = await interview_planning.invite(
+    made = await interview_planning_and_invitations.invite(
         interviews_of(request),
         authenticator.accounts,
         caller,
@@ -166,9 +168,9 @@ async def check_lobby(request: Request, caller: Reader, interview_id: str) -> Re
     """Check what the interview needs before it begins. The first candidate who comes is its candidate."""
     interviews = interviews_of(request)
     _, checks = await lobby_and_presence.check_lobby(interviews, caller, interview_id)
-    found = await interview_planning.show_interview(interviews, caller, interview_id)
+    found = await interview_planning_and_invitations.show_interview(interviews, caller, interview_id)
     view = await view_interview(interviews, found)
-    return answer({"ok": all(each.ok for each in checks), "checks": checks, "interview": view})
+    return answer({"ok": lobby_and_presence.is_ready(checks), "checks": checks, "interview": view})
 
 
 @routes.post("/interviews/{interview_id}/consent", response_model=InterviewOut)
@@ -180,8 +182,8 @@ async def give_consent(request: Request, caller: Reader, interview_id: str) -> R
 
 @routes.post("/interviews/{interview_id}/heartbeat", response_model=ClockOut)
 async def send_heartbeat(request: Request, caller: Reader, interview_id: str) -> Response:
-    """A sign of the candidate's client, every 5 seconds. Without one for 15 seconds, the clock stands until
-    the next, as long as the plan's allowance lasts."""
+    """A sign of the candidate's client, every 5 seconds. Without one for 15 seconds, the clock stops until
+    the next, up to the plan's allowance."""
     interviews = interviews_of(request)
     interview = await lobby_and_presence.heartbeat(interviews, caller, interview_id)
     view = await view_interview(interviews, ShownInterview(interview, "candidate"))
@@ -266,6 +268,16 @@ async def end_interview(
 ) -> Response:
     """End the interview. Assessors can rate it until it is closed."""
     await interview_conduct.end(interviews_of(request), caller, interview_id, body.reason if body else "")
+    return await shown(request, caller, interview_id)
+
+
+@routes.post("/interviews/{interview_id}/erase", response_model=InterviewOut)
+async def erase_interview_content(
+    request: Request, caller: Writer, interview_id: str, body: PauseIn | None = None
+) -> Response:
+    """Erase the content of an ended interview: all its logs and files. The proof stays. For its owner,
+    and for systems that pass on a request for deletion."""
+    await erase_interview(interviews_of(request), caller, interview_id, body.reason if body else "")
     return await shown(request, caller, interview_id)
 
 

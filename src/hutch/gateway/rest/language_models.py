@@ -5,7 +5,7 @@ from pydantic import Field
 
 from hutch.flows.model_list import ProviderState
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.json_bodies_and_pages import Out, answer, fields_from
+from hutch.gateway.request_and_response_bodies import Out, answer, fields_from
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("models")

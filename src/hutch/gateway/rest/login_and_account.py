@@ -6,13 +6,13 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.user import SCOPES, Caller, Scope, User
 from hutch.flows.user_accounts import LOGIN_LINK_S
 from hutch.gateway.auth.browser_login import log_in
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader
-from hutch.gateway.auth.login_cookie_and_csrf_token import clear_cookie, csrf_token
-from hutch.gateway.json_bodies_and_pages import Cursor, Id, In, Limit, Out, Page, fields_from, page
+from hutch.gateway.auth.login_cookie import clear_cookie, csrf_token
+from hutch.gateway.request_and_response_bodies import Cursor, Id, In, Limit, Out, Page, fields_from, page
 from hutch.gateway.rest.base_route import router
 from hutch.store.browser_sessions import BrowserSession
 from hutch.system.clock_without_jumps import wall_ms

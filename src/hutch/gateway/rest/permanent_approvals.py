@@ -7,7 +7,7 @@ from fastapi import Query, Request, Response
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.tool_call_rules import Rule
 from hutch.gateway.auth.caller_dependency import Reader, Writer
-from hutch.gateway.json_bodies_and_pages import Out, Page, page
+from hutch.gateway.request_and_response_bodies import Out, Page, page
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("approvals")

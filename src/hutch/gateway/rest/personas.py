@@ -15,10 +15,10 @@ from hutch.agent.tool_call_rules import parse_rule
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.errors import HutchError
 from hutch.domain.generation_option_fields import GenerationFields
-from hutch.domain.one_line_text_check_and_quoting import check_model_name
+from hutch.domain.one_line_text import check_model_name
 from hutch.flows.personas import delete_persona, find_persona, is_own, list_personas, write_persona
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
-from hutch.gateway.json_bodies_and_pages import In, Out, answer
+from hutch.gateway.request_and_response_bodies import In, Out, answer
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("personas")
@@ -43,6 +43,7 @@ class WholePersonaOut(PersonaOut):
 
     prompt: str
     rules: list[str]
+    extensions: list[str] = Field(description="Extensions whose tools it gets, such as `files`.")
     limits: LimitFields = Field(description="Limits of its runs; null: the defaults.")
 
 
@@ -54,6 +55,9 @@ class PersonaIn(In):
     tools: list[str] | None = Field(None, max_length=100, description="Null: all tools.")
     default: Literal["allow", "ask", "deny"] = Field("allow", description="For calls that no rule matches.")
     rules: list[str] = Field(default_factory=list, max_length=100, examples=[["deny bash git push"]])
+    extensions: list[Annotated[str, Field(min_length=1, max_length=100)]] | None = Field(
+        None, max_length=100, description="Extensions whose tools it gets; null: those that it has."
+    )
     model: str | None = Field(None, max_length=500, description="`provider:name`; null: the default.")
     limits: LimitFields = LimitFields()
     generation: GenerationFields = GenerationFields()
@@ -83,6 +87,7 @@ def whole_json(persona: Persona, folder: FilePath) -> dict[str, Any]:
         **persona_json(persona, folder),
         "prompt": persona.prompt,
         "rules": [str(rule) for rule in persona.policy.rules],
+        "extensions": persona.extensions,
         "limits": asdict(persona.limits),
     }
 
@@ -109,10 +114,14 @@ async def write(
     """Create a persona of the installation, or replace one; for owners. Runs that start later use it."""
     _check_fields(body)
     folder = server_of(request).loaded.paths.personas
+    extensions = body.extensions
+    if extensions is None:
+        extensions = await asyncio.to_thread(_extensions_so_far, name, folder)
     front: dict[str, Any] = {
         "description": body.description,
         **({} if body.model is None else {"model": body.model}),
         **({} if body.tools is None else {"tools": body.tools}),
+        **({"extensions": extensions} if extensions else {}),
         **body.generation.model_dump(exclude_none=True),
         "policy": {"default": body.default, "rules": body.rules},
         "limits": body.limits.model_dump(exclude_none=True),
@@ -128,6 +137,14 @@ async def delete(request: Request, caller: Admin, authenticator: AuthenticatorDe
     await asyncio.to_thread(delete_persona, name, server_of(request).loaded.paths.personas)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "persona.deleted", name)
     return Response(status_code=204)
+
+
+def _extensions_so_far(name: str, folder: FilePath) -> list[str]:
+    """The extensions of a persona that is about to be replaced."""
+    try:
+        return list(find_persona(name, folder).extensions)
+    except HutchError:  # there is none, or its file cannot be used
+        return []
 
 
 def _check_fields(body: PersonaIn) -> None:

@@ -11,7 +11,7 @@ from hutch.flows.personas import find_persona
 from hutch.flows.policies.policy import PolicyEntry, entry_json
 from hutch.flows.policies.policy_explanation import Consideration, Explanation, explain
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep
-from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
+from hutch.gateway.request_and_response_bodies import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("policies")

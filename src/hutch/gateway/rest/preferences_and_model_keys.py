@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.flows.preferences import MAX_EDITOR_CHARS, Preferences, Theme, change_preferences, read_preferences
 from hutch.flows.user_model_keys import MAX_KEY_CHARS, delete_key, list_keys, set_key
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
-from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from
+from hutch.gateway.request_and_response_bodies import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("preferences")

@@ -4,9 +4,9 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.json_bodies_and_pages import Out, answer
+from hutch.gateway.request_and_response_bodies import Out, answer
 from hutch.gateway.rest.base_route import ask, router
-from hutch.sessions.requests import ListPorts
+from hutch.sessions.file_and_command_requests import ListPorts
 
 routes = router("previews")
 

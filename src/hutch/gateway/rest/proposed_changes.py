@@ -7,13 +7,13 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.proposed_change import Change, ChangeState, ForgeName
-from hutch.flows import change_merge
-from hutch.flows import visible_changes as flow
+from hutch.flows import change_diff_merge_and_close
+from hutch.flows import changes_visible_to_caller as flow
 from hutch.flows.change_decision_audit import Decider
 from hutch.forge.interface import Strategy
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyToManage
-from hutch.gateway.json_bodies_and_pages import Cursor, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.request_and_response_bodies import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.sessions.response_redaction import clean_bytes
 
@@ -106,7 +106,7 @@ async def diff(request: Request, caller: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
     change = await flow.find(server.services, caller, change_id)
-    patch = await change_merge.diff(server.changes, change, user=caller.user.id)
+    patch = await change_diff_merge_and_close.diff(server.changes, change, user=caller.user.id)
     patch = await asyncio.to_thread(clean_bytes, patch, server.redactor)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 
@@ -116,7 +116,7 @@ async def objections(request: Request, caller: Reader, change_id: str) -> Respon
     """The objections to a merge of the change: without `force` it is refused while there are any."""
     server = server_of(request)
     change = await flow.find(server.services, caller, change_id)
-    found = await change_merge.objections(server.changes, change)
+    found = await change_diff_merge_and_close.objections(server.changes, change)
     return answer({"items": [server.redactor.redact(each) for each in found]})
 
 
@@ -132,7 +132,7 @@ async def merge(
     """Merge a change into its base branch. Failing tests, requested changes or an undone run need `force`."""
     server = server_of(request)
     found = await flow.find(server.services, caller, change_id, "manage")
-    done = await change_merge.merge(
+    done = await change_diff_merge_and_close.merge(
         server.changes,
         found,
         strategy=body.strategy if body else None,
@@ -153,5 +153,5 @@ async def close(
     server = server_of(request)
     found = await flow.find(server.services, caller, change_id, "manage")
     by = Decider(server.rows, authenticator.actor(request.scope, caller), caller.is_owner)
-    await change_merge.close(server.changes, found, user=caller.user.id, by=by)
+    await change_diff_merge_and_close.close(server.changes, found, user=caller.user.id, by=by)
     return Response(status_code=204)

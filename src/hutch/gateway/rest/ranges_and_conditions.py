@@ -2,7 +2,7 @@
 
 import re
 
-from hutch.gateway.http_errors import RangeNotSatisfiable
+from hutch.gateway.http_error_table import RangeNotSatisfiable
 from hutch.system.lazy_dataclass import dataclass
 
 _ETAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')

@@ -12,7 +12,7 @@ from starlette.background import BackgroundTask
 from hutch.flows.json_lines_log_export import json_lines
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.json_bodies_and_pages import Out, answer
+from hutch.gateway.request_and_response_bodies import Out, answer
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.store.log_damage_check import damaged_log
 from hutch.store.record_export import export_record as write_record

@@ -10,7 +10,7 @@ from hutch.domain.review import Review, Verdict
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
-from hutch.flows import visible_changes
+from hutch.flows import changes_visible_to_caller
 from hutch.flows.change_decision_audit import Decider
 from hutch.flows.reviews import reviewing_agent, user_reviews
 from hutch.flows.reviews.agent_review_publication import first_of
@@ -22,7 +22,7 @@ from hutch.forge.interface import Attempt
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.idempotency import ByKeyWithRow, KeyedRequest
-from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
+from hutch.gateway.request_and_response_bodies import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
 from hutch.gateway.rest.change_comments import Body, Commit
 from hutch.store.comments_and_reviews import Reviews
@@ -76,7 +76,7 @@ class ReviewOut(Out):
 async def listed(request: Request, caller: Reader, change_id: str) -> Response:
     """The verdicts on a change, the oldest first."""
     services = server_of(request).services
-    change = await visible_changes.find(services, caller, change_id)
+    change = await changes_visible_to_caller.find(services, caller, change_id)
     return page(
         request, [ReviewOut.of(each) for each in await Reviews(services.rows).of_change(change.id)], None
     )
@@ -127,7 +127,7 @@ async def review(
     request: Request, caller: Writer, keyed: ByKeyWithRow, change_id: str, body: ReviewIn | None = None
 ) -> Response:
     """Have an agent review a change. It leaves comments and a verdict, and edits nothing."""
-    change = await visible_changes.find(server_of(request).services, caller, change_id, "input")
+    change = await changes_visible_to_caller.find(server_of(request).services, caller, change_id, "input")
     return await _begin(
         request, caller, keyed, change.repository, change.commit, change.id, body or ReviewIn()
     )
@@ -164,7 +164,11 @@ async def _change_at(server: Server, caller: Caller, url: str) -> str:
     """
     found = await find_change_at(server.changes, url)
     try:
-        return (await visible_changes.find(server.services, caller, found.id, "input")).id if found else ""
+        return (
+            (await changes_visible_to_caller.find(server.services, caller, found.id, "input")).id
+            if found
+            else ""
+        )
     except (NotFound, Denied):
         return ""
 
@@ -206,7 +210,7 @@ async def _judge(
     body: JudgeIn | None,
 ) -> Response:
     server = server_of(request)
-    change = await visible_changes.find(server.services, caller, change_id, "input")
+    change = await changes_visible_to_caller.find(server.services, caller, change_id, "input")
     body = body or JudgeIn()
     judged = await user_reviews.judge(
         server.changes,

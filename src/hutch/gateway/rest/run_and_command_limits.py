@@ -4,7 +4,7 @@ from pydantic import Field, create_model
 
 from hutch.domain.session_jail_resource_limits import FRACTIONAL, RANGES, Resources
 from hutch.flows.command_limits_and_sources import EffectiveLimit
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, fields_from
+from hutch.gateway.request_and_response_bodies import MAX_SIZE, In, Out, fields_from
 
 
 class Limits(In):

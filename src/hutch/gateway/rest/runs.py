@@ -8,11 +8,11 @@ from pydantic import Field
 from hutch.domain.generation_option_fields import GenerationFields
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import DeliveryResult, QueuedRun
-from hutch.flows import redelivery, user_requested_run_resumption
+from hutch.flows import run_redelivery, user_requested_run_resumption
 from hutch.flows import sessions as flow
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
-from hutch.gateway.json_bodies_and_pages import Cursor, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.request_and_response_bodies import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.run_and_command_limits import Limits
 
@@ -95,7 +95,7 @@ async def deliver(
     `delivery.ended`.
     """
     failing = body is not None and body.failing
-    run = await redelivery.deliver(server_of(request).services, caller, run_id, failing=failing)
+    run = await run_redelivery.deliver(server_of(request).services, caller, run_id, failing=failing)
     detail = "its tests fail" if failing else ""
     await authenticator.accounts.note(
         authenticator.actor(request.scope, caller), "run.deliver_asked", run_id, detail=detail

@@ -10,7 +10,7 @@ from pydantic import Field
 from hutch.flows import installation_and_user_secrets
 from hutch.flows.installation_and_user_secrets import Secret
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader, Writer
-from hutch.gateway.json_bodies_and_pages import In, Out, Page, answer, fields_from, page
+from hutch.gateway.request_and_response_bodies import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("secrets")

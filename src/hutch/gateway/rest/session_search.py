@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 
 from hutch.flows import sessions as flow
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.json_bodies_and_pages import Cursor, Limit, Page, page
+from hutch.gateway.request_and_response_bodies import Cursor, Limit, Page, page
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.sessions import SessionOut, search_words, sessions_json
 

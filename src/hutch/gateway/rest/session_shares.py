@@ -11,7 +11,7 @@ from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.flows.session_sharing import access_of, share, shares_of, unshare
 from hutch.flows.user_accounts import Accounts
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE, In, Out, fields_from
+from hutch.gateway.request_and_response_bodies import MAX_SIZE, In, Out, fields_from
 from hutch.gateway.rest.base_route import router
 from hutch.store.shares import Share
 
@@ -32,8 +32,9 @@ class ShareOut(Out):
 class AccessOut(Out):
     """Your permissions in a session."""
 
-    actions: list[Literal["read", "input", "manage"]] = Field(
-        description="`read`: see it; `input`: work in it; `manage`: share, end or delete it."
+    actions: list[Literal["read", "edit", "input", "manage"]] = Field(
+        description="`read`: see it; `edit`: edit its documents with others; `input`: work in it; `manage`: "
+        "share, end or delete it."
     )
     role: ShareRole | None = Field(description="Your role in it, if it is shared with you.")
     scopes: list[ShareScope] = Field(description="The work that your share is limited to; empty: no limit.")

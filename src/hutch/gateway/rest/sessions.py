@@ -19,11 +19,12 @@ from hutch.flows import session_removal_keeping_log
 from hutch.flows import sessions as flow
 from hutch.flows.command_limits_and_sources import EffectiveLimit
 from hutch.flows.flow_services import Services
+from hutch.flows.session_fork import fork as fork_session
 from hutch.flows.session_permissions import Action
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, KeyedRequest
-from hutch.gateway.json_bodies_and_pages import (
+from hutch.gateway.request_and_response_bodies import (
     MAX_SIZE,
     Cursor,
     In,
@@ -35,6 +36,7 @@ from hutch.gateway.json_bodies_and_pages import (
     page,
 )
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
+from hutch.gateway.rest.delivery_and_tries_fields import DeliveryIn, Short, TriesIn
 from hutch.gateway.rest.run_and_command_limits import EffectiveLimitOut, Limits, ResourcesIn, ResourcesOut
 from hutch.gateway.rest.runs import DeliveredOut
 from hutch.gateway.rest.starter_file_fields import ABOUT_FILES, FilesIn, starter_files
@@ -44,30 +46,7 @@ from hutch.store.users import Users
 routes = router("sessions")
 
 MAX_WORDS = 10
-Short = Annotated[str, Field(max_length=2048)]
 Long = Annotated[str, Field(max_length=200_000)]
-
-
-class DeliveryIn(In):
-    """How the result is delivered."""
-
-    title: Annotated[str, Field(max_length=200)] = Field("", description="Empty: the agent's title.")
-    branch: Short = Field(
-        "", description="The base branch; empty: the branch that the workspace started from."
-    )
-    draft: bool = False
-    labels: list[Annotated[str, Field(min_length=1, max_length=50)]] = Field(
-        default_factory=list, max_length=20
-    )
-    reviewers: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
-        default_factory=list, max_length=20
-    )
-    tests: Short = Field("", description="The test command that decides; empty: detected.")
-    issue: Short = Field("", description="The URL of the issue or comment that requested it.")
-    author: Short = Field(
-        "", description="The author of commits, as `Name <address>`; empty: from the settings."
-    )
-    unattended: bool = Field(False, description="No one answers: calls that need approval are denied.")
 
 
 class NewSessionIn(In):
@@ -117,6 +96,7 @@ class NewSessionIn(In):
     deliver: bool = Field(False, description="Whether a run that changed files proposes a change.")
     delivery: DeliveryIn = Field(default_factory=DeliveryIn)
     prompt: Long = Field("", description="The first prompt; without one only the workspace is prepared.")
+    tries: TriesIn = Field(default_factory=TriesIn)
 
 
 @fields_from(Head, "seq hash at_ms")
@@ -152,7 +132,7 @@ class LastRunOut(Out):
 
 OWN_FIELDS = (
     "id owner purpose role company expectations repository revision persona model network secrets limits "
-    "resources generation deliver delivery forked_from state reason created_ms updated_ms"
+    "resources generation deliver delivery forked_from parent state reason created_ms updated_ms"
 )
 
 
@@ -172,7 +152,11 @@ class SessionOut(Out):
     delivery: DeliveryOut
     starter_files: int = Field(description="How many files it was given to start with.")
     forked_from: str = Field(description="`SESSION@SNAPSHOT`, if it is a fork.")
+    parent: str = Field(description="The session whose agent delegated a task to it; empty for others.")
     reason: str = Field(description="Why it is in that state; may be empty.")
+    interview: str = Field(
+        description="The interview whose room or workspace it is; empty for other sessions."
+    )
     queue_position: int | None = Field(description="The position in the queue while it waits: 1 is next.")
     head: HeadOut | None = Field(description="The head of its log; null in responses that do not look it up.")
     delivered: SessionDeliveredOut | None = Field(
@@ -210,6 +194,7 @@ def session_json(
     run: QueuedRun | None = None,
     effective_limits: Sequence[EffectiveLimit] | None = None,
     last_run: QueuedRun | None = None,
+    interview: str = "",
 ) -> dict[str, Any]:
     """A session as JSON; `run` is the newest run with a delivery."""
     values = {name: getattr(session, name) for name in OWN_FIELDS.split()}
@@ -217,6 +202,7 @@ def session_json(
     delivered = {**asdict(run.delivered), "run_id": run.id} if run and run.delivered else None
     more = {
         "owner_name": owner_name,
+        "interview": interview,
         "queue_position": queue_position,
         "head": newest,
         "delivered": delivered,
@@ -251,6 +237,7 @@ async def sessions_json(
             each.delivered,
             effective_limits,
             each.last_run,
+            each.interview,
         )
         for each in found
     ]
@@ -286,11 +273,12 @@ def new_session(body: NewSessionIn) -> NewSession:
         "limits": RunLimits(**_plain(body.limits)),
         "resources": Resources(**_plain(body.resources)),
         "generation": body.generation.to_generation(),
-        "delivery": Delivery(**_plain(body.delivery)),
+        "delivery": Delivery(**_plain(body.delivery), tries=body.tries.to_tries()),
         "files": starter_files(body.files),
         "variables": tuple(sorted(body.variables.items())),
     }
-    return NewSession(**{**_plain(body), **parts})
+    plain = {name: value for name, value in _plain(body).items() if name != "tries"}
+    return NewSession(**{**plain, **parts})
 
 
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
@@ -321,15 +309,18 @@ async def listed(
         list[SessionState] | None, Query(description="Only sessions in one of these states.")
     ] = None,
     q: Annotated[str, Query(max_length=500, description="Words in purpose, prompts or repository.")] = "",
+    interviews: Annotated[bool, Query(description="Whether to list sessions of interviews too.")] = True,
+    helpers: Annotated[bool, Query(description="Whether to list sessions of helpers too.")] = True,
+    parent: Annotated[str, Query(max_length=80, description="Only the helpers of this session.")] = "",
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Response:
     """The sessions that you may see, the newest first."""
     services = server_of(request).services
-    found = await flow.page(
-        services, caller, states=set(state or ()), text=search_words(q), before=cursor, limit=limit + 1
-    )
-    more = found[limit - 1].session.id if len(found) > limit else None
+    which: dict[str, Any] = {"interviews": interviews, "helpers": helpers, "parent": parent}
+    which |= {"states": set(state or ()), "text": search_words(q), "before": cursor}
+    found = await flow.page(services, caller, limit=limit + 1, **which)
+    more = found[limit - 1].session.id if found[limit:] else None
     return page(request, await sessions_json(services, caller, found[:limit]), more)
 
 
@@ -338,8 +329,7 @@ async def shown_json(services: Services, caller: Caller, session_id: str) -> dic
     shown = await flow.show(services, caller, session_id)
     limits = await flow.effective_limits(services, shown.session)
     [found] = await sessions_json(services, caller, [shown], effective_limits=limits)
-    found["erased_events"] = await services.log.count_erasures(shown.session.id)
-    return found
+    return {**found, "erased_events": await services.log.count_erasures(shown.session.id)}
 
 
 @routes.get("/sessions/{session_id}", operation_id="get_session", response_model=SessionOut)
@@ -378,9 +368,9 @@ async def fork(
 ) -> Response:
     """Open a new session with the current files of this one, or with those of a snapshot."""
     options = body or ForkIn()
-    services, made = server_of(request).services, created_response_for(caller)
-    session = await flow.fork(
-        services,
+    made = created_response_for(caller)
+    session = await fork_session(
+        server_of(request).services,
         caller,
         session_id,
         snapshot=options.snapshot,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from hutch.domain.redaction import Redactor
 from hutch.gateway.auth.caller_dependency import Admin
-from hutch.gateway.json_bodies_and_pages import Out, answer
+from hutch.gateway.request_and_response_bodies import Out, answer
 from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("settings")

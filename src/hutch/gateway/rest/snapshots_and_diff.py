@@ -9,7 +9,7 @@ from hutch.domain.relative_path import parse_path
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import (
+from hutch.gateway.request_and_response_bodies import (
     MAX_SIZE,
     In,
     Limit,
@@ -22,10 +22,10 @@ from hutch.gateway.json_bodies_and_pages import (
 )
 from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.gateway.rest.request_file_paths import PathText
-from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
+from hutch.sessions.file_and_command_requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
 from hutch.snapshots.comparison import Change
 from hutch.snapshots.git_storage import Snapshot
-from hutch.workspace.snapshot_comparison import MAX_FILES, Difference
+from hutch.workspace.difference_pages_and_patch import MAX_FILES, Difference
 
 routes = router("snapshots")
 

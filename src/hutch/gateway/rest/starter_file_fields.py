@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.relative_path import MAX_PATH_BYTES
 from hutch.domain.user_given_starter_files import (
     MAX_BYTES,
@@ -16,7 +16,7 @@ from hutch.domain.user_given_starter_files import (
     StarterFiles,
     check_starter_files,
 )
-from hutch.gateway.json_bodies_and_pages import In
+from hutch.gateway.request_and_response_bodies import In
 from hutch.gateway.rest.request_file_paths import PathText
 
 ABOUT_FILES = (

@@ -1,17 +1,20 @@
 """Tasks: create, list, change, comment, link, and sync with a TASKS.md."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
 from hutch.domain.task import MAX_NAME_CHARS, MAX_TITLE_CHARS, TaskFilter, TaskPriority, TaskState
+from hutch.flows.task_work.github_issue_import import import_issues
 from hutch.flows.tasks import task_requests as flow
-from hutch.flows.tasks.task_file_sync import sync_text
+from hutch.flows.tasks.tasks_file_sync_and_import import sync_text
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import Cursor, Limit, NumberCursor, Page, answer, page
+from hutch.gateway.request_and_response_bodies import Cursor, Limit, NumberCursor, Page, answer, page
 from hutch.gateway.rest.base_route import router, server_of
-from hutch.gateway.rest.task_bodies import (
+from hutch.gateway.rest.task_request_and_response_bodies import (
+    ImportedIssuesOut,
+    IssueImportIn,
     NewTask,
     TaskChange,
     TaskConflictOut,
@@ -21,7 +24,9 @@ from hutch.gateway.rest.task_bodies import (
     TaskOut,
     TasksFileIn,
     TasksFileOut,
+    task_values,
 )
+from hutch.gateway.rest.task_services import task_services
 
 routes = router("tasks")
 
@@ -30,18 +35,6 @@ Repository = Annotated[
     str,
     Query(max_length=flow.MAX_REPOSITORY_CHARS, description="The address of a repository; empty for any."),
 ]
-
-
-def _services(request: Request) -> flow.TaskServices:
-    server = server_of(request)
-    return flow.TaskServices(server.rows, server.redactor)
-
-
-def _values(body: NewTask | TaskChange) -> dict[str, Any]:
-    values = body.model_dump(exclude_none=True, exclude={"repository", "key", "revision"})
-    if "criteria" in values:
-        values["criteria"] = flow.criteria_from(values["criteria"])
-    return values
 
 
 @routes.get("/tasks", operation_id="list_tasks", response_model=Page[TaskOut])
@@ -72,7 +65,7 @@ async def listed(
         link=link,
         archived=archived,
     )
-    found = await flow.list_tasks(_services(request), caller, which, before=cursor, limit=limit + 1)
+    found = await flow.list_tasks(task_services(request), caller, which, before=cursor, limit=limit + 1)
     more = found[limit - 1].id if len(found) > limit else None
     return page(request, found[:limit], more)
 
@@ -80,10 +73,10 @@ async def listed(
 @routes.post("/tasks", status_code=201, operation_id="create_task", response_model=TaskOut)
 async def create(request: Request, caller: Writer, keyed: ByKey, body: NewTask) -> Response:
     """Create a task."""
-    values = _values(body)
+    values = task_values(body)
     description = values.pop("description", "")
     made = await flow.create_task(
-        _services(request),
+        task_services(request),
         caller,
         values,
         repository=body.repository,
@@ -97,7 +90,7 @@ async def create(request: Request, caller: Writer, keyed: ByKey, body: NewTask) 
 async def sync(request: Request, caller: Writer, keyed: ByKey, body: TasksFileIn) -> Response:
     """Merge the text of a TASKS.md with the tasks of its repository."""
     outcome = await sync_text(
-        _services(request),
+        task_services(request),
         caller,
         repository=body.repository,
         base=body.base,
@@ -108,6 +101,9 @@ async def sync(request: Request, caller: Writer, keyed: ByKey, body: TasksFileIn
     result = {
         "text": outcome.text,
         "updates": len(outcome.updates),
+        "changed": [
+            {"kind": each.kind, "key": each.key, "title": each.fields.title} for each in outcome.updates
+        ],
         "conflicts": [TaskConflictOut.of(each) for each in outcome.conflicts],
         "renumbered": outcome.renumbered,
         "removed_lines": outcome.removed_lines,
@@ -115,10 +111,22 @@ async def sync(request: Request, caller: Writer, keyed: ByKey, body: TasksFileIn
     return answer(result)
 
 
+@routes.post("/tasks/import-issues", operation_id="import_issues", response_model=ImportedIssuesOut)
+async def import_github_issues(
+    request: Request, caller: Writer, keyed: ByKey, body: IssueImportIn
+) -> Response:
+    """Create tasks from the open issues of a repository on GitHub, and end tasks whose issue was closed.
+
+    At most the 1,000 issues that were changed last are read.
+    """
+    services = server_of(request).services
+    return answer(await import_issues(services, task_services(request), caller, body.repository))
+
+
 @routes.get("/tasks/{task}", operation_id="get_task", response_model=TaskOut)
 async def show(request: Request, caller: Reader, task: TaskName, repository: Repository = "") -> Response:
     """One task."""
-    return answer(await flow.find_task(_services(request), caller, task, repository))
+    return answer(await flow.find_task(task_services(request), caller, task, repository))
 
 
 @routes.patch("/tasks/{task}", operation_id="change_task", response_model=TaskOut)
@@ -126,9 +134,11 @@ async def change(
     request: Request, caller: Writer, task: TaskName, body: TaskChange, repository: Repository = ""
 ) -> Response:
     """Change a task; with `revision`, only if it was not changed since."""
-    services = _services(request)
+    services = task_services(request)
     found = await flow.find_task(services, caller, task, repository)
-    return answer(await flow.change_task(services, caller, found.id, _values(body), revision=body.revision))
+    return answer(
+        await flow.change_task(services, caller, found.id, task_values(body), revision=body.revision)
+    )
 
 
 @routes.get("/tasks/{task}/history", operation_id="get_task_history", response_model=Page[TaskEventOut])
@@ -141,7 +151,7 @@ async def history(
     limit: Limit = 50,
 ) -> Response:
     """Everything that happened to a task, the oldest first: changes, comments, progress."""
-    services = _services(request)
+    services = task_services(request)
     found = await flow.find_task(services, caller, task, repository)
     events = await flow.task_history(services, caller, found, after=int(cursor or 0), limit=limit + 1)
     more = str(events[limit - 1].id) if len(events) > limit else None
@@ -158,7 +168,7 @@ async def comment(
     repository: Repository = "",
 ) -> Response:
     """Add a comment to a task, or a line to its progress log."""
-    services = _services(request)
+    services = task_services(request)
     found = await flow.find_task(services, caller, task, repository)
     await flow.comment_on_task(services, caller, found, body.text, progress=body.progress)
     return Response(status_code=204)
@@ -174,6 +184,6 @@ async def link(
     repository: Repository = "",
 ) -> Response:
     """Link a session, a change, a pull request or an issue to a task."""
-    services = _services(request)
+    services = task_services(request)
     found = await flow.find_task(services, caller, task, repository)
     return answer(await flow.link_task(services, caller, found, body.kind, body.target))

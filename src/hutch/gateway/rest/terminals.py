@@ -10,10 +10,16 @@ from hutch.domain.asciicast import MEDIA_TYPE
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import In, Out, answer, fields_from
+from hutch.gateway.request_and_response_bodies import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import ask, router, server_of
-from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal, TerminalProgram, TerminalState
-from hutch.store.terminal_export import export_terminal, find_terminal
+from hutch.sessions.file_and_command_requests import (
+    CloseTerminal,
+    ListTerminals,
+    OpenTerminal,
+    TerminalProgram,
+    TerminalState,
+)
+from hutch.store.terminal_recording_export import export_terminal, find_terminal
 
 routes = router("terminals")
 

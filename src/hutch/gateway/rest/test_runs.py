@@ -10,7 +10,7 @@ from hutch.domain.recorded_test_runs import CaseKey, Comparison, PastOutcome, Re
 from hutch.flows import user_test_runs as flow
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.json_bodies_and_pages import (
+from hutch.gateway.request_and_response_bodies import (
     Cursor,
     In,
     Limit,
@@ -24,7 +24,7 @@ from hutch.gateway.json_bodies_and_pages import (
 )
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.jail.policy import MAX_TIMEOUT_S
-from hutch.sessions.requests import FoundSuite, StartTests
+from hutch.sessions.file_and_command_requests import FoundSuite, StartTests
 
 routes = router("tests")
 

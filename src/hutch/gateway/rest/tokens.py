@@ -9,7 +9,7 @@ from hutch.domain.errors import Denied
 from hutch.domain.user import SCOPES, Caller, Scope, scopes_of, with_implied
 from hutch.flows.user_accounts import MAX_TOKEN_NAME, TOKEN_DAYS
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader
-from hutch.gateway.json_bodies_and_pages import Cursor, Id, In, Limit, Out, Page, fields_from, paged
+from hutch.gateway.request_and_response_bodies import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.rest.base_route import router
 from hutch.store.tokens import Token
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from hutch.flows import usage_report as flow
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.json_bodies_and_pages import Limit, NumberCursor, Out, Page, fields_from, page
+from hutch.gateway.request_and_response_bodies import Limit, NumberCursor, Out, Page, fields_from, page
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.store.usage_totals import UsageGroup, UsageTotal
 

@@ -11,7 +11,17 @@ from hutch.flows.user_accounts import MAX_INVITE_S
 from hutch.flows.user_erasure import Erased, ErasurePlan
 from hutch.gateway.auth.browser_login import base_url, log_in
 from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
-from hutch.gateway.json_bodies_and_pages import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
+from hutch.gateway.request_and_response_bodies import (
+    Cursor,
+    Id,
+    In,
+    Limit,
+    Out,
+    Page,
+    answer,
+    fields_from,
+    paged,
+)
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.rest.login_and_account import LoggedIn, Password, Secret, UserOut, user_out
 from hutch.store.audit import AuditEntry

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, TooManyRequests
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.relative_path import parse_path
 from hutch.gateway.stream.event_and_input_websocket import close, refuse, text
 from hutch.gateway.stream.open_streams import DISCONNECTED, SLOW, Ending, Stream, streams_of
@@ -26,7 +26,7 @@ from hutch.gateway.stream.sse_and_websocket_frames import (
 )
 from hutch.gateway.stream.stream_permission import StreamGrant, grant_of, grant_stream
 from hutch.sessions.collaborative_editing.open_document import OpenDocument
-from hutch.sessions.requests import ReadFile, WriteFile
+from hutch.sessions.file_and_command_requests import ReadFile, WriteFile
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_FILES = 50  # of one client
@@ -44,7 +44,7 @@ class DocumentSocket:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            allowed = await grant_stream(scope, scope["path_params"]["session_id"])
+            allowed = await grant_stream(scope, scope["path_params"]["session_id"], action="edit")
             if not allowed.writes:
                 raise Denied("Documents are for people who may work in the session. Read its files instead.")
         except HutchError as error:

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.inputs import parse_input
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.flows.sessions import give
 from hutch.gateway.problem_json import error_response
 from hutch.gateway.stream.abortable_uvicorn_protocols import close_of

@@ -17,11 +17,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed
-from hutch.gateway.auth.access_changes import CHECKED_AT
+from hutch.gateway.auth.access_loss_notifier import CHECKED_AT
 from hutch.gateway.auth.authenticator import CACHE_S, Authenticator, client_of
 from hutch.gateway.auth.server_names_and_client_address import values
 from hutch.gateway.gateway_context import Server

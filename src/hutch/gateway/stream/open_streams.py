@@ -18,13 +18,13 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
-from hutch.gateway.auth.access_changes import CHECKED_AT, AccessChanges
+from hutch.gateway.auth.access_loss_notifier import CHECKED_AT, AccessChanges
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.stream.abortable_uvicorn_protocols import abort_of
-from hutch.gateway.stream.access_confirmation import AccessConfirmation
+from hutch.gateway.stream.access_recheck import AccessConfirmation
 from hutch.store.sessions import Sessions
-from hutch.system.background_tasks import cancel_and_wait
 from hutch.system.lazy_dataclass import dataclass
+from hutch.system.task_cancellation import cancel_and_wait
 
 TICK_INTERVAL_S = 0.5
 DISCONNECTS = (ClientDisconnected, ConnectionError)  # the client has disconnected

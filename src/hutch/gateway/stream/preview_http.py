@@ -12,11 +12,11 @@ import h11
 import structlog
 
 from hutch.domain.errors import HutchError
-from hutch.gateway.http_errors import OF_HTTP, ErrorStatus
+from hutch.gateway.http_error_table import OF_HTTP, ErrorStatus
 from hutch.gateway.problem_json import problem
 from hutch.gateway.stream.preview_headers import Header
 from hutch.sessions.interface import Stream as JailStream
-from hutch.system.background_tasks import cancel_and_wait
+from hutch.system.task_cancellation import cancel_and_wait
 
 HEAD_BYTES = 64 * 1024
 HEAD_S = 120.0

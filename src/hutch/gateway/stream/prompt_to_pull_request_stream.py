@@ -13,7 +13,7 @@ from hutch.domain.log_entry_audience import Reader, VisibleEntry
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.gateway.json_bodies_and_pages import to_json
+from hutch.gateway.request_and_response_bodies import to_json
 from hutch.gateway.stream.open_streams import (
     COMPLETED,
     DISCONNECTED,
@@ -38,7 +38,7 @@ from hutch.gateway.stream.run_log_follower import follow_run
 from hutch.gateway.stream.sse import HEADERS, body_chunk, wait_for_disconnect
 from hutch.gateway.stream.sse_and_websocket_frames import HEARTBEAT, parse_position, sse_opening
 from hutch.gateway.stream.stream_permission import grant_watching
-from hutch.sessions.requests import Diff
+from hutch.sessions.file_and_command_requests import Diff
 from hutch.system.clock_without_jumps import wall_ms
 
 DIFF_CHARS = 1_000_000

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from hutch.domain.errors import Conflict, RecordDamaged
-from hutch.flows.visible_log import read_page
+from hutch.flows.log_visible_to_reader import read_page
 from hutch.gateway.stream.open_streams import COMPLETED, DAMAGED, Ending
 from hutch.gateway.stream.sse_and_websocket_frames import last_seq
 from hutch.gateway.stream.stream_permission import StreamGrant

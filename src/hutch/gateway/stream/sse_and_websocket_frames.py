@@ -10,9 +10,9 @@ import orjson
 
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
 from hutch.domain.log_entry_audience import entry_json
-from hutch.domain.one_line_text_check_and_quoting import echo
-from hutch.gateway.http_errors import error_status
-from hutch.gateway.json_bodies_and_pages import MAX_SIZE
+from hutch.domain.one_line_text import echo
+from hutch.gateway.http_error_table import error_status
+from hutch.gateway.request_and_response_bodies import MAX_SIZE
 from hutch.sessions.interface import Delta, Update
 
 RETRY_MS = 2000  # after which a browser reconnects

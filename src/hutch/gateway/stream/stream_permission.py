@@ -11,6 +11,7 @@ from hutch.domain.log_entry_audience import Reader
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.policies.user_action_check import RequestGuard
+from hutch.flows.session_permissions import Action
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.gateway_context import Server
@@ -32,12 +33,13 @@ class StreamGrant:
     writes: bool  # whether the caller may work in the session, or only watch
     slot: StreamSlot
     types: bool = False  # whether it is for a terminal
+    action: Action = "input"  # what `writes` is about
 
     async def renew(self, session: Session | None = None) -> "StreamGrant":
         """The grant as of now. Refused if the caller lost access, or may see less than before."""
         caller = await self.authenticator.recheck(self.scope)
         session, reader, writes = await _access(
-            self.server, caller, session or self.session.id, types=self.types
+            self.server, caller, session or self.session.id, types=self.types, action=self.action
         )
         if self.reader.owner_side and not reader.owner_side:
             raise Denied(
@@ -65,17 +67,22 @@ def grant_of(stream: Stream) -> StreamGrant:
     return stream.grant
 
 
-async def grant_stream(scope: Any, session_id: str, *, types: bool = False) -> StreamGrant:
+async def grant_stream(
+    scope: Any, session_id: str, *, types: bool = False, action: Action = "input"
+) -> StreamGrant:
     """Authenticate the caller, check access to the session, and take a slot of the stream quota. `types`: the
     stream is a terminal, in which a policy or an invitation may forbid to type."""
-    return await grant_stream_to(scope, await _authenticator(scope).recognise(scope), session_id, types=types)
+    caller = await _authenticator(scope).recognise(scope)
+    return await grant_stream_to(scope, caller, session_id, types=types, action=action)
 
 
-async def grant_stream_to(scope: Any, caller: Caller, session_id: str, *, types: bool = False) -> StreamGrant:
+async def grant_stream_to(
+    scope: Any, caller: Caller, session_id: str, *, types: bool = False, action: Action = "input"
+) -> StreamGrant:
     """The same for a caller who is already authenticated."""
     caller.need("read")
-    session, reader, writes = await _access(_server(scope), caller, session_id, types=types)
-    return replace(_new_grant(scope, caller, session, reader, writes=writes), types=types)
+    session, reader, writes = await _access(_server(scope), caller, session_id, types=types, action=action)
+    return replace(_new_grant(scope, caller, session, reader, writes=writes), types=types, action=action)
 
 
 async def grant_watching(scope: Any, caller: Caller, session: Session) -> StreamGrant:
@@ -98,10 +105,10 @@ def _authenticator(scope: Any) -> Authenticator:
 
 
 async def _access(
-    server: Server, caller: Caller, session: Session | str, *, types: bool = False
+    server: Server, caller: Caller, session: Session | str, *, types: bool = False, action: Action = "input"
 ) -> tuple[Session, Reader, bool]:
     try:
-        found, writes = await allowed(server.services, caller, session, "input"), True
+        found, writes = await allowed(server.services, caller, session, action), True
     except Denied:
         found, writes = await allowed(server.services, caller, session), False
     if writes and types:

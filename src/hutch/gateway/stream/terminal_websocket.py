@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.gateway.stream.abortable_uvicorn_protocols import direct_channel_of
 from hutch.gateway.stream.event_and_input_websocket import close, refuse, text
 from hutch.gateway.stream.open_streams import DISCONNECTED, Ending, Stream, streams_of
@@ -27,8 +27,8 @@ from hutch.gateway.stream.sse_and_websocket_frames import (
 )
 from hutch.gateway.stream.stream_permission import grant_of, grant_stream
 from hutch.gateway.stream.terminal_write_access import Mode, TerminalClient, TerminalWriters
+from hutch.sessions.file_and_command_requests import ListTerminals
 from hutch.sessions.interface import Viewer
-from hutch.sessions.requests import ListTerminals
 
 MAX_INPUT_BYTES = 64 * 1024  # in one frame
 WINDOW_BYTES = 512 * 1024  # in flight to a client: less would slow down distant clients

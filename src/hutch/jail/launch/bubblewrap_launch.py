@@ -17,13 +17,14 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.jail_working_directory import JailLocation, Namespaces
+from hutch.jail.jail_directory_and_namespaces import JailLocation, Namespaces
 from hutch.jail.launch import seccomp
-from hutch.jail.launch.idmapped_mount import idmapped, in_mount_namespace
+from hutch.jail.launch.idmapped_mount import idmapped, in_mount_namespace, in_private_directory, reachable
 from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity
 from hutch.jail.launch.visible_system_files import this_system
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
@@ -97,11 +98,16 @@ def _launch(
     system = this_system()
     with ExitStack() as stack:
         visible, prefix = [location.directory, *location.beside], nsenter_prefix(location.namespaces)
+        sources: dict[str, str] = {}
         if os.geteuid() == KERNEL_ROOT:
             if location.namespaces is None:
                 visible = stack.enter_context(idmapped(visible, uid=identity.uid, gid=identity.gid))
             else:
                 stack.enter_context(in_mount_namespace(location.namespaces.mount))
+            private = [path for path in policy.readonly if in_private_directory(Path(path))]
+            if private:
+                found = stack.enter_context(reachable([Path(path) for path in private]))
+                sources = dict(zip(private, map(str, found), strict=True))
         files = {
             **etc_files(identity.uid, identity.gid, policy.git_author),
             **shell_files(),
@@ -110,7 +116,7 @@ def _launch(
         fds = {name: _memory_file(stack, text.encode()) for name, text in files.items()}
         filter_fd = _memory_file(stack, seccomp.program(seccomp.this_machine(), has_cgroup=has_cgroup))
         options = arguments(
-            policy,
+            replace(policy, hidden=tuple(each for each in policy.hidden if Path(each).is_dir())),
             system,
             workspace=str(visible[0]),
             uid=identity.uid,
@@ -118,6 +124,7 @@ def _launch(
             files=fds,
             seccomp_fd=filter_fd,
             beside=list(zip(map(str, visible[1:]), map(str, location.beside), strict=True)),
+            sources=sources,
         )
         options_fd = _memory_file(stack, b"".join(os.fsencode(word) + b"\0" for word in options))
         return _start(

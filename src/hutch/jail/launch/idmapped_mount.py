@@ -11,6 +11,7 @@ and nothing remains on the host, whatever crashes.
 import ctypes
 import os
 import platform
+import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,13 +20,14 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 
 CLONE_NEWNS, CLONE_FS = 0x00020000, 0x00000200
-MS_REC, MS_SLAVE, MS_NOSUID, MS_NODEV = 16384, 1 << 19, 2, 4
+MS_REC, MS_SLAVE, MS_NOSUID, MS_NODEV, MS_BIND = 16384, 1 << 19, 2, 4, 4096
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
 MOVE_MOUNT_F_EMPTY_PATH = 4
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV, MOUNT_ATTR_IDMAP = 0x1, 0x2, 0x4, 0x00100000
 STAGE = Path("/run/hutch")  # the mount point; stays empty for other processes
+REACHABLE = Path("/run/hutch-reachable")  # another one, so that the first stays visible
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -61,15 +63,36 @@ def idmapped(directories: Sequence[Path], *, uid: int, gid: int) -> Iterator[lis
 
 
 @contextmanager
-def own_mount_namespace() -> Iterator[Path]:
+def reachable(directories: Sequence[Path]) -> Iterator[list[Path]]:
+    """Make directories that lie in private ones reachable for this thread, and what it starts. Their own
+    permissions stay as they are. Restores the thread's mount namespace in the end."""
+    with own_mount_namespace(REACHABLE) as stage:
+        targets = [stage / str(number) for number in range(len(directories))]
+        for directory, target in zip(directories, targets, strict=True):
+            target.mkdir()
+            bound = _libc.mount(bytes(directory), bytes(target), None, MS_BIND | MS_REC, None)
+            _check(bound, f"mount {directory}")
+        yield targets
+
+
+def in_private_directory(path: Path) -> bool:
+    """True if only root can reach it: a directory above it is closed to others."""
+    try:
+        return any(not above.stat().st_mode & stat.S_IXOTH for above in path.parents)
+    except FileNotFoundError:  # the jail's start reports it
+        return False
+
+
+@contextmanager
+def own_mount_namespace(stage: Path = STAGE) -> Iterator[Path]:
     """A mount namespace for this thread, with an empty directory to mount on. A descriptor of the
     namespace keeps its mounts; what the host mounts or unmounts later happens there too."""
     with _restored_namespace():
         _check(_libc.unshare(CLONE_NEWNS), "unshare the mount namespace")
         _check(_libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None), "make mounts private")
-        STAGE.mkdir(mode=0o711, exist_ok=True)
-        mount("tmpfs", STAGE, "mode=0711,size=64k")
-        yield STAGE
+        stage.mkdir(mode=0o711, exist_ok=True)
+        mount("tmpfs", stage, "mode=0711,size=64k")
+        yield stage
 
 
 @contextmanager

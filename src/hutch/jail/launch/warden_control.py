@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.limits.command_and_warden_oom_scores import Scores
+from hutch.jail.limits.oom_scores import Scores
 
 INLINE_BYTES = 60_000  # a longer request goes through a file
 REPLY_BYTES = 512

@@ -7,10 +7,11 @@ and RLIMIT_DATA limits each process, which is faster than the watcher.
 
 from collections.abc import Callable, Sequence
 
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_processes import Member, kill_if_inside, members, number_inside
 from hutch.jail.limits.cgroup import Cgroup
-from hutch.jail.limits.limit_hits_of_commands import Cause, LimitHits, size
+from hutch.jail.limits.limit_hit_attribution import HitBy, LimitHits
 
 Measure = Callable[[Sequence[Member], int], int]  # the memory of processes, exact if above a maximum
 
@@ -41,7 +42,7 @@ class CommandMemory:
         for reaper, (memory_bytes, count) in self._kills().items():
             if count > self._counted.get(reaper, 0):
                 self._counted[reaper] = count
-                self._hits.note([_hit(memory_bytes)], Cause(frozenset({reaper})))
+                self._hits.note([memory_hit(memory_bytes)], HitBy(frozenset({reaper})))
 
     def kill_exceeding(self, jail: Sequence[Member], measure: Measure) -> dict[int, LimitHit]:
         """Kill the watched commands that use more than they may; returns their reapers."""
@@ -52,8 +53,8 @@ class CommandMemory:
             if reaper not in living:
                 del self._watched[reaper]
             elif measure(own, memory_bytes) > memory_bytes:
-                exceeded[reaper] = _hit(memory_bytes)
-                self._hits.note_once(exceeded[reaper], Cause(frozenset({number_inside(reaper)} - {0})))
+                exceeded[reaper] = memory_hit(memory_bytes)
+                self._hits.note_once(exceeded[reaper], HitBy(frozenset({number_inside(reaper)} - {0})))
                 for each in own:  # immediately: the warden competes with them for the processor
                     kill_if_inside(each.pid, warden=self._warden)
         return exceeded
@@ -62,5 +63,5 @@ class CommandMemory:
         return self._group.command_kills() if self._group is not None else {}
 
 
-def _hit(memory_bytes: int) -> LimitHit:
-    return LimitHit("memory_bytes", size(memory_bytes))
+def memory_hit(memory_bytes: int) -> LimitHit:
+    return LimitHit("memory_bytes", readable_size(memory_bytes))

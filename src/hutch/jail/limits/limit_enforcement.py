@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.jail.interface import LimitHit, StreamName
+from hutch.jail.jail_directory_and_namespaces import OpenLocation
 from hutch.jail.jail_processes import below
-from hutch.jail.jail_working_directory import OpenLocation
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.limits import cgroup
-from hutch.jail.limits.exceeded_limit_inspection import TMPFS, Inspector
 from hutch.jail.limits.limit_errors_in_output import find_refusal
-from hutch.jail.limits.limit_hits_of_commands import Cause, Suspect, now
+from hutch.jail.limits.limit_hit_attribution import EndedCommand, HitBy, now
 from hutch.jail.limits.limit_watcher import EndedCommands, Watch
-from hutch.jail.limits.rlimits_of_running_processes import lower_rlimits
+from hutch.jail.limits.running_jail_limit_inspection import TMPFS, Inspector
+from hutch.jail.limits.running_process_rlimit_lowering import lower_rlimits
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WORKSPACE, Limits
 from hutch.system.lazy_dataclass import dataclass
@@ -186,10 +186,10 @@ class Meter:
             await asyncio.to_thread(self.watch.inspector.count, closely=True)
         return await self.watch.note_growth(ended) if self.watch is not None and alone else None
 
-    def hit_since(self, mark: Mark, suspect: Suspect | None = None) -> LimitHit | None:
+    def hit_since(self, mark: Mark, command: EndedCommand | None = None) -> LimitHit | None:
         """The first limit that was hit after the mark, by the given command if there is one. One that stops
         commands comes before a full tmpfs, after which they may continue."""
-        own = [hit for hit, cause in self._noted(mark) if suspect is None or suspect.hit(cause)]
+        own = [hit for hit, by in self._noted(mark) if command is None or command.hit(by)]
         return next(iter(sorted(own, key=lambda hit: hit.limit in TMPFS.values())), None)
 
     def filled_since(self, mark: Mark) -> LimitHit | None:
@@ -250,7 +250,7 @@ class Meter:
         if group is not None:
             await asyncio.to_thread(group.remove)
 
-    def _noted(self, mark: Mark) -> list[tuple[LimitHit, Cause]]:
+    def _noted(self, mark: Mark) -> list[tuple[LimitHit, HitBy]]:
         if self.watch is None:
             return []
         self.watch.inspector.count()

@@ -7,8 +7,8 @@ programs print the message of the C library, or that of their runtime.
 import re
 from collections.abc import Collection, Mapping
 
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.jail.policy import Limits
 
 OUT_OF_MEMORY = (
@@ -33,5 +33,5 @@ def find_refusal(output: bytes, limits: Limits, names: Collection[str]) -> Limit
     for name, pattern in REFUSALS.items():
         if name in names and pattern.search(tail):
             value = getattr(limits, name)
-            return LimitHit(name, size(value) if name.endswith("_bytes") else f"{value}")
+            return LimitHit(name, readable_size(value) if name.endswith("_bytes") else f"{value}")
     return None

@@ -6,15 +6,18 @@ socket.
 
 import os
 import re
+import socket
 import stat
 import time
 from collections.abc import Collection, Sequence
+from functools import cache
 
 from hutch.jail.jail_processes import Member, read, tables
 from hutch.jail.limits.shared_memory_mappings import READ_CPU_S, read_mappings, run_in_thread
 from hutch.system.lazy_dataclass import dataclass
 
 SEARCH_TIMEOUT_S = 0.5  # of real time, however busy the machine is
+IN_FLIGHT = re.compile(rb"^scm_fds:\s+(\d+)$", re.MULTILINE)
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)
 
 
@@ -64,8 +67,8 @@ class _Search:
             status = os.stat(f"{task}/fd/{name}")  # noqa: PTH116
         except OSError:
             return
-        if stat.S_ISSOCK(status.st_mode):  # it may hold files in flight
-            self.maybe_more |= re.search(rb"^scm_fds:\s+0$", read(f"{task}/fdinfo/{name}"), re.M) is None
+        if stat.S_ISSOCK(status.st_mode):
+            self.maybe_more |= may_hold_files(read(f"{task}/fdinfo/{name}"))
         elif stat.S_ISREG(status.st_mode) and not status.st_nlink and status.st_dev not in self._skip:
             self.sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
 
@@ -81,3 +84,19 @@ class _Search:
                 self.maybe_more = True
             except OSError:
                 continue
+
+
+def may_hold_files(fdinfo: bytes) -> bool:
+    """True if files may be in flight in a socket, given its text in /proc. Only Unix sockets carry files."""
+    count = IN_FLIGHT.search(fdinfo)
+    if count is not None:
+        return int(count[1]) > 0
+    return not fdinfo or not is_count_of_files_shown()
+
+
+@cache
+def is_count_of_files_shown() -> bool:
+    """True if the kernel shows for Unix sockets how many files are in flight; others have no such line."""
+    one, other = socket.socketpair()
+    with one, other:
+        return IN_FLIGHT.search(read(f"/proc/self/fdinfo/{one.fileno()}")) is not None

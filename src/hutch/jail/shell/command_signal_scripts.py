@@ -45,6 +45,21 @@ def find_processes():
     return found
 
 
+def read_status(pid):
+    with open("/proc/%d/status" % pid) as file:
+        return dict(line.split(":", 1) for line in file)
+
+
+def is_settled():
+    # Until the shell has taken its interrupt, nothing can be said: while it waits for a program, it ignores
+    # an interrupt of which the program did not die, and then starts the next one.
+    try:
+        status = read_status(shell)
+    except OSError:
+        return True
+    return status["State"].split()[0] not in "RD" and not int(status["ShdPnd"], 16) & 2
+
+
 def send(pid, number):
     try:
         os.kill(pid, number)
@@ -66,7 +81,7 @@ while quiet < 2:
     for pid in targets:
         send(pid, 2)
         send(pid, 9)
-    quiet = 0 if targets else quiet + 1
+    quiet = 0 if targets or not is_settled() else quiet + 1
     if time.monotonic() > deadline:
         sys.exit(1)
     time.sleep(0.005)
@@ -91,16 +106,34 @@ def is_alive(pid):
         return False
 
 
+def blocked_and_caught(pid, signal):
+    status = read_status(pid)
+    return [int(status[name], 16) >> (signal - 1) & 1 for name in ("SigBlk", "SigCgt")]
+
+
 def has_trap():
-    # An interactive bash blocks SIGTERM while it forks, and has no handler for it meanwhile.
-    until = time.monotonic() + 1
-    while True:
-        with open("/proc/%d/status" % shell) as file:
-            status = dict(line.split(":", 1) for line in file)
-        blocked, caught = (int(status[name], 16) >> (number - 1) & 1 for name in ("SigBlk", "SigCgt"))
-        if caught or not blocked or time.monotonic() > until:
-            return caught
-        time.sleep(0.001)
+    # While it forks, an interactive bash blocks SIGTERM, and has no handler for it, or one of its own. A
+    # trap is there at every look.
+    looks, until = 0, time.monotonic() + 1
+    while looks < 10 and time.monotonic() < until:
+        blocked, caught = blocked_and_caught(shell, number)
+        if not blocked and not caught:
+            return False
+        looks += caught
+        time.sleep(0.005)
+    return looks > 0
+
+
+def is_starting(pid):
+    # A process that the shell has just forked still has the shell's handler. It would not die of an
+    # interrupt, but end with an exit code, and the shell would go on with the next part of the command.
+    # A subshell may look the same, so this is believed for some rounds only.
+    rounds[pid] = rounds.get(pid, 0) + 1
+    try:
+        is_copy = os.readlink("/proc/%d/exe" % pid) == program and blocked_and_caught(pid, 2)[1]
+    except OSError:
+        return False
+    return is_copy and rounds[pid] <= 20
 
 
 caught = has_trap()
@@ -125,15 +158,17 @@ if caught:
     if not is_alive(shell) or has_trap():
         sys.exit(0)
     # It has no trap: the handler was bash's own, at a moment when it forked.
+program = os.readlink("/proc/%d/exe" % shell)
+interrupted, rounds = set(), {}
 quiet, deadline = 0, time.monotonic() + 3
 while quiet < 2:
     targets = find_processes()
-    if not targets & signalled:
+    if not targets & signalled and not any([is_starting(pid) for pid in targets]):
         send(shell, 2)
-        for pid in targets:
-            send(pid, 2)
-            send(pid, number)
-    quiet = 0 if targets else quiet + 1
+        for pid in targets:  # one at a time: the shell stops only if a program died of the interrupt
+            send(pid, number if pid in interrupted else 2)
+        interrupted |= targets
+    quiet = 0 if targets or not is_settled() else quiet + 1
     if time.monotonic() > deadline:
         sys.exit(1)
     time.sleep(0.005)

@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.limit_hits_of_commands import capped_timeout
+from hutch.jail.jail_request_validation import check_timeout
+from hutch.jail.limits.command_timeout_cap import capped_timeout
 from hutch.jail.policy import MAX_TIMEOUT_S, Limits
-from hutch.jail.request_checks import check_timeout
 
 MAX_BACKGROUND_S = 7 * 24 * 3600.0
 

@@ -9,16 +9,17 @@ import math
 import time
 from collections.abc import Mapping
 
-from hutch.domain.current_actor_and_event_author import Actor, current_actor
-from hutch.jail.command_output import Capture
+from hutch.domain.current_actor_and_author import Actor, current_actor
+from hutch.jail.command_output_capture import Capture
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Exit, LimitHit, OnOutput, Pipe, StreamName
-from hutch.jail.limits.limit_hits_of_commands import MEMBERS_TIMEOUT, Suspect
+from hutch.jail.limits.command_timeout_cap import MEMBERS_TIMEOUT
+from hutch.jail.limits.limit_hit_attribution import EndedCommand
 from hutch.jail.policy import Limits
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell import command_results_and_events as command_results
 from hutch.jail.shell.command_results_and_events import CommandEnd, Ended, OnEnd, Result
-from hutch.jail.shell.pipe_handover_process import end_holder, start_holder
+from hutch.jail.shell.idle_pipe_holder_process import end_holder, start_holder
 from hutch.jail.shell.process_directory_and_descriptors import displayed_path
 from hutch.jail.shell.shell_pipes import Sink, discard
 from hutch.jail.shell.shell_process import ShellProcess
@@ -167,10 +168,10 @@ class Job:
             return self._growth_hit or self._jail.reported_limit(
                 self._mark, self._capture, limits, failed=False
             )
-        suspect = Suspect(
+        command = EndedCommand(
             self.process.reaper, self._mark.at, has_failed=True, was_alone=False, is_lost=bool(ended.lost)
         )
-        hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
+        hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), command)
         return hit or self._jail.reported_limit(
             self._mark,
             self._capture,

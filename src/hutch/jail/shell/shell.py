@@ -17,12 +17,12 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from hutch.domain.current_actor_and_event_author import current_actor
+from hutch.domain.current_actor_and_author import current_actor
 from hutch.domain.errors import BadRequest
 from hutch.jail.command_process import Command
 from hutch.jail.interface import OnOutput, Pipe, StreamName
+from hutch.jail.jail_request_validation import check_stdin
 from hutch.jail.leftover_job_detection import JobWatch
-from hutch.jail.request_checks import check_stdin
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.background_commands import Background, BackgroundCommand
 from hutch.jail.shell.command_results_and_events import (

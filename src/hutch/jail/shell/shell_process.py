@@ -34,7 +34,7 @@ from hutch.jail.running_jail import Jailed
 from hutch.jail.shell import command_results_and_events as command_results
 from hutch.jail.shell.command_results_and_events import CommandEnd, Ended, SharedTimer
 from hutch.jail.shell.command_signal_scripts import KILL_SCRIPT, SIGNAL_SCRIPT
-from hutch.jail.shell.pipe_handover_process import end_holder, start_holder
+from hutch.jail.shell.idle_pipe_holder_process import end_holder, start_holder
 from hutch.jail.shell.process_directory_and_descriptors import ProcLinks
 from hutch.jail.shell.shell_pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
 from hutch.jail.shell.shell_protocol import NULL, ChatterFilter, Dialect, ReplyParser, dialect, remove_chatter

@@ -28,7 +28,7 @@ import re
 from collections.abc import Mapping
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.request_checks import check_text
+from hutch.jail.jail_request_validation import check_text
 from hutch.system.lazy_dataclass import dataclass
 
 NULL = "/dev/null"

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.sessions.requests import ReadFile, Request
+from hutch.sessions.file_and_command_requests import ReadFile, Request
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 

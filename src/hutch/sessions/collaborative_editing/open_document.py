@@ -20,12 +20,12 @@ from hutch.sessions.collaborative_editing.document_file_reader import (
 from hutch.sessions.collaborative_editing.shared_text import SharedText
 from hutch.sessions.collaborative_editing.text_difference import find_replacements
 from hutch.sessions.collaborative_editing.update_journal import AUTHOR, UPDATE, WRITE, Header, Journal, Record
-from hutch.sessions.requests import WriteFile
+from hutch.sessions.file_and_command_requests import WriteFile
 from hutch.system.uncancellable_work import run_to_end
 
 logger = structlog.get_logger("hutch.documents")
 MAX_HISTORY_BYTES = 32 * 1024 * 1024  # of updates since the document was opened
-SAVE_AFTER_S, SAVE_WITHIN_S = 2.0, 10.0  # after the last key; at the latest while somebody types on
+SAVE_AFTER_S, SAVE_WITHIN_S = 2.0, 10.0  # after the last key; at the latest during further typing
 SHA256_CHARS = 64
 MAX_ATTEMPTS = 5  # to save while programs change the same file
 Version = tuple[str, bytes]
@@ -39,7 +39,7 @@ class Peer(Protocol):
     user_id: str
 
     def receive(self, document: "OpenDocument", update: bytes) -> None:
-        """Take an update of somebody else."""
+        """Apply an update of another author."""
         ...
 
     def notify(self, document: "OpenDocument", kind: str, **fields: Any) -> None:
@@ -180,7 +180,7 @@ class OpenDocument:
             self._journal.add(sha256.encode() + (updates or b""), WRITE)
             try:
                 await self._write(text, by)
-            except (Conflict, NotFound):  # somebody else has changed or deleted it since
+            except (Conflict, NotFound):  # changed or deleted by another author since
                 await self._merge(await read_file(self.path, self._call, by))
                 if updates is None and self._versions:
                     return  # another author has begun: the rest is saved with theirs, soon
@@ -225,7 +225,7 @@ class OpenDocument:
             peer.receive(self, update)
 
     def _restart_journal(self, sha256: str | None) -> None:
-        """Begin a new journal with what is on disk, and keep what is not saved."""
+        """Begin a new journal with the text on disk, and keep unsaved text."""
         old, unsaved = self._journal, self._text.unsaved()
         header, saved = replace(old.header, sha256=sha256), self._text.saved_state()
         self._journal = Journal.create(old.place, header, saved)
@@ -242,17 +242,22 @@ class OpenDocument:
         for peer in self.peers:
             peer.notify(self, kind, **fields)
 
+    async def save_unsaved(self) -> None:
+        """Write what was typed since the last save. Text that cannot be written stays in the journal."""
+        if self._text.is_saved or not self._author:
+            return
+        try:
+            await self.save(self._author)
+        except HutchError as error:
+            logger.warning("document.not_saved", path=self.path, error=str(error))
+
     async def close(self) -> None:
-        """Save what is not saved, and let go of the file."""
+        """Save unsaved text, and release the file."""
         if self._save_timer is not None:
             self._save_timer.cancel()
         if self._saving is not None:
             await asyncio.wait([self._saving])
-        if not self._text.is_saved and self._author:
-            try:
-                await self.save(self._author)
-            except HutchError as error:  # the journal keeps it
-                logger.warning("document.not_saved", path=self.path, error=str(error))
+        await self.save_unsaved()
         self._journal.close()
 
 

@@ -49,6 +49,11 @@ class Documents:
             document.peers.discard(peer)
             await asyncio.shield(asyncio.ensure_future(self._leave(document)))
 
+    async def save(self) -> None:
+        """Write all unsaved text to the files, for programs that read them now."""
+        for document in list(self._open.values()):
+            await document.save_unsaved()
+
     async def _opened(self, path: str, peer: Peer) -> OpenDocument:
         async with self._opening.setdefault(path, asyncio.Lock()):
             document = self._open.get(path)

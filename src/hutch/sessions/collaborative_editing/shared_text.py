@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 ROOT = "content"
 # The library may compare each struct of an update with each of the text, and moves those behind a deleted
-# range. Either limit is about two seconds in which the server does nothing else.
-MAX_COMPARED_STRUCTS = 2 * 10**7
+# range. Either limit is about 0.3 s of processor time in which the server does nothing else.
+MAX_COMPARED_STRUCTS = 10**7
 MAX_MOVED_STRUCTS = 10**9
 
 

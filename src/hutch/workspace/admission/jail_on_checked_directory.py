@@ -9,8 +9,8 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import check_reachable
 from hutch.jail.egress_proxy_startup import Outside
+from hutch.jail.jail_directory_and_namespaces import JailLocation, to_location
 from hutch.jail.jail_startup import Jailed, start_jail
-from hutch.jail.jail_working_directory import JailLocation, to_location
 from hutch.jail.machine_checks import jail_checks
 from hutch.jail.policy import Policy
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_workspace

@@ -16,9 +16,9 @@ from hutch.domain.errors import BadRequest, Denied, HutchError, NotARepository, 
 from hutch.forge.repo_url import parse_repo_url
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_source, refusal
-from hutch.workspace.lifecycle.git_repository_and_head_detection import enclosing_repository
 from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned
 from hutch.workspace.lifecycle.plain_directory_summary import summarize_directory
+from hutch.workspace.lifecycle.repository_and_head_detection import enclosing_repository
 
 PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
 PLAIN_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to users
@@ -39,7 +39,7 @@ class Repositories:
     roots: tuple[Path, ...] = ()
 
     def find(self, path: Path, unrestricted: bool, plain: bool) -> FoundRepository:
-        """The repository of a directory, with links resolved once. Refuses what may not be used. Blocks the
+        """The repository of a directory, with links resolved once. Refuses forbidden ones. Blocks the
         thread.
 
         `unrestricted` is for owners. `plain` accepts a directory without git, and takes it as it is even if

@@ -16,10 +16,10 @@ from itertools import islice
 from typing import Literal
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.one_line_text_check_and_quoting import echo
+from hutch.domain.one_line_text import echo
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES, IgnoreRules
-from hutch.system.chunked_work_on_large_collections import sort_in_chunks
+from hutch.system.chunked_collection_operations import sort_in_chunks
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_ENTRIES = 10_000  # on one page

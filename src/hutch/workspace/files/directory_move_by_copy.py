@@ -35,7 +35,7 @@ def signature(fd: int, name: str) -> str:
 
 
 def restore_missing(fd: int, name: str, to_fd: int, to_name: str) -> None:
-    """Restore what is missing in the original from a copy. Existing entries are not changed."""
+    """Restore missing entries of the original from a copy. Existing entries are not changed."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(to_name, 0o700, dir_fd=to_fd)
     with _open_directory(fd, name) as source, _open_directory(to_fd, to_name) as target:

@@ -93,7 +93,7 @@ class _Level:
 def copy_tree(
     source: Directory, target: Directory, path: str = "", *, on_copied: OnCopied | None = None
 ) -> CopyResult:
-    """Copy what is below `path` in one directory to the same path in another. `on_copied` may raise."""
+    """Copy the content of `path` in one directory to the same path in another. `on_copied` may raise."""
     copied, inside = CopyResult(), path
     one = source.open(path, os.O_RDONLY | os.O_DIRECTORY)
     stack = [_level(path, one, target.open(path, os.O_RDONLY | os.O_DIRECTORY))]

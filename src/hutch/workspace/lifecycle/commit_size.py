@@ -7,9 +7,9 @@ instead of walking every path.
 
 from pathlib import Path
 
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import LimitReached
 from hutch.forge.host_git import Git
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.snapshots.git_object_reader import TREE, format_tree, object_name, parse_tree
 from hutch.system.lazy_dataclass import dataclass
 
@@ -92,7 +92,7 @@ async def read_trees(git: Git, git_dir: Path, commit: str) -> CommitTrees:
             sizes[bytes.fromhex(name.decode())] = int(length)
     if total > MAX_TREE_BYTES:
         raise LimitReached(
-            f"The directories of {commit[:12]} alone take {size(total)}, more than Hutch supports.",
+            f"The directories of {commit[:12]} alone take {readable_size(total)}, more than Hutch supports.",
             limit="workspace.quota_files",
         )
     ids = b"".join(name + b"\n" for name in names)
@@ -114,8 +114,8 @@ def check_size(source: str, commit: str, found: CommitSize, max_size: CommitSize
         )
     if found.bytes > max_size.bytes:
         raise LimitReached(
-            f"{about} {size(found.bytes)} of files, and a workspace may have {size(max_size.bytes)}. "
-            "Raise workspace.quota_bytes if that is intended.",
+            f"{about} {readable_size(found.bytes)} of files, and a workspace may have "
+            f"{readable_size(max_size.bytes)}. Raise workspace.quota_bytes if that is intended.",
             limit="workspace.quota_bytes",
         )
 

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.jail_working_directory import JailLocation
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.system.uncancellable_work import wait_until_done
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
+from hutch.workspace.lifecycle.initial_repository_settings import with_settings
+from hutch.workspace.lifecycle.workspace_and_cache_removal import LOCK
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 
@@ -27,13 +28,14 @@ async def open_in_place(
     quota_bytes: int,
     quota_files: int,
     beside_others: bool = False,
+    number: int = 1,
 ) -> tuple[WorkspaceMount, Path]:
     """Open a directory, and return it with its data directory.
 
-    No other process may have it open, unless `beside_others`: then this process gets a journal and
-    snapshots of its own, with the next number that is free.
+    No other process may have it open with this number, unless `beside_others`: then this process gets a
+    journal and snapshots of its own, with the next number that is free.
     """
-    numbers = range(1, MAX_PROCESSES + 1 if beside_others else 2)
+    numbers = range(number, MAX_PROCESSES + 1 if beside_others else number + 1)
     opening = asyncio.ensure_future(
         asyncio.to_thread(_open, home, directory, quota_bytes, quota_files, numbers)
     )
@@ -64,7 +66,9 @@ def _open(
         raise Conflict(f"'{real}' is in use by another Hutch process. End that first.")
     record = _record(place, real, quota_bytes=quota_bytes, quota_files=quota_files)
     try:
-        return WorkspaceMount(record, Directory.at(real), None, JailLocation(real, real), place, lock), place
+        directory_fd = Directory.at(real)
+        record = with_settings(record, directory_fd)
+        return WorkspaceMount(record, directory_fd, None, JailLocation(real, real), place, lock), place
     except BaseException:
         os.close(lock)
         raise

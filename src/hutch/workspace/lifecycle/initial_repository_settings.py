@@ -11,8 +11,8 @@ from pathlib import Path
 
 from hutch.domain.errors import HutchError, NotFound
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.lifecycle.base_checkout import tree_path
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
+from hutch.workspace.lifecycle.shared_base_checkout import tree_path
+from hutch.workspace.lifecycle.workspace_and_cache_removal import LOCK
 from hutch.workspace.lifecycle.workspace_mount import mount_directory
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 
@@ -24,19 +24,19 @@ def store_settings(home: Home, place: Path, record: Record) -> Record:
     """The record of a new workspace with the settings file in it. Blocks."""
     if record.mode == "overlay" and record.base and not any((place / "upper").iterdir()):
         with Directory.at(tree_path(home, record.base)) as tree:
-            return _with_settings(record, tree)
+            return with_settings(record, tree)
     if record.mode != "overlay":
         with Directory.at(place / "tree") as tree:
-            return _with_settings(record, tree)
+            return with_settings(record, tree)
     mount = mount_directory(home, place, record)
     try:
-        return _with_settings(record, mount.directory)
+        return with_settings(record, mount.directory)
     finally:
         mount.close()
         (place / LOCK).unlink(missing_ok=True)
 
 
-def _with_settings(record: Record, tree: Directory) -> Record:
+def with_settings(record: Record, tree: Directory) -> Record:
     try:
         folder = SETTINGS_FILE.partition("/")[0]
         if not stat.S_ISDIR(tree.stat(folder).st_mode):

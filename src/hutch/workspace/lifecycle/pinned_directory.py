@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import Self
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.jail.jail_working_directory import JailLocation
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.snapshots.confined_directory import PATH_ONLY, Directory
 from hutch.system.uncancellable_work import wait_until_done
-from hutch.workspace.lifecycle.git_repository_and_head_detection import Layout, find_layout
+from hutch.workspace.lifecycle.repository_and_head_detection import Layout, find_layout
 
 # Raises an error for a directory that may not be used, given by path and descriptor.
 Check = Callable[[Path, int], None]

@@ -7,9 +7,9 @@ anything is copied.
 
 from itertools import islice
 
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import HutchError
 from hutch.domain.secret_file_names import has_secret_name
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Walk
@@ -29,7 +29,7 @@ class DirectorySummary:
 
     def __str__(self) -> str:
         more = "more than " if self.cut else ""
-        text = f"{more}{self.files:,} file{'s' if self.files != 1 else ''}, {size(self.bytes)}"
+        text = f"{more}{self.files:,} file{'s' if self.files != 1 else ''}, {readable_size(self.bytes)}"
         if not self.secrets:
             return text
         named = ", ".join(ascii(path)[1:-1] for path in self.secrets[:MAX_NAMES_SHOWN])

@@ -29,11 +29,11 @@ from hutch.forge.git_progress import OnProgress
 from hutch.forge.host_git import Git, GitFailed, strict_option
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.interface import Finished, Jail, Reader
+from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.jail_startup import open_jail
-from hutch.jail.jail_working_directory import JailLocation
 from hutch.jail.policy import MAX_TIMEOUT_S, TOOL, Policy
-from hutch.workspace.lifecycle.git_repository_and_head_detection import Head, Layout
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.repository_and_head_detection import Head, Layout
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard
 
 REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
 SAFE_SETTINGS = {

@@ -22,7 +22,11 @@ from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.lifecycle.base_checkout import (
+from hutch.workspace.lifecycle.commit_size import CommitSize
+from hutch.workspace.lifecycle.initial_repository_settings import store_settings
+from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned, pin_path
+from hutch.workspace.lifecycle.repository_and_head_detection import Layout, quick_head
+from hutch.workspace.lifecycle.shared_base_checkout import (
     Base,
     BaseRequest,
     base_key,
@@ -30,12 +34,8 @@ from hutch.workspace.lifecycle.base_checkout import (
     lock_path,
     make_base,
 )
-from hutch.workspace.lifecycle.commit_size import CommitSize
-from hutch.workspace.lifecycle.git_repository_and_head_detection import Layout, quick_head
-from hutch.workspace.lifecycle.initial_repository_settings import store_settings
-from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned, pin_path
 from hutch.workspace.lifecycle.source_repository_in_jail import open_jailed_repository
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, temporary_name
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard, temporary_name
 from hutch.workspace.lifecycle.workspace_filling import (
     FillContext,
     Options,

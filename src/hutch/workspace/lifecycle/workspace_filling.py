@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from hutch.domain.byte_size_formatting import readable_size
 from hutch.domain.errors import Unavailable
 from hutch.domain.user_given_starter_files import StarterFiles
 from hutch.forge.git_progress import OnProgress, Progress
-from hutch.jail.limits.limit_hits_of_commands import size
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uncancellable_work
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.files.tree_copy import CopyResult, can_reflink, copy_base, copy_tree
-from hutch.workspace.lifecycle.base_checkout import Base, open_index, tree_path
+from hutch.workspace.lifecycle.shared_base_checkout import Base, open_index, tree_path
 from hutch.workspace.lifecycle.uncommitted_changes import copy_changes
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK
+from hutch.workspace.lifecycle.workspace_and_cache_removal import LOCK
 from hutch.workspace.lifecycle.workspace_mount import mount_directory
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Mode, Record, Storage
 from hutch.workspace.workspace_quota import Usage, quota_error
@@ -139,7 +139,7 @@ def choose_mode(filling: FillContext, base: Base) -> tuple[Mode, str]:
         if option == "overlay" or filling.options.storage == "memory" or is_large:
             why_not = _try_layers(filling, base)
             if not why_not:
-                about = f"{base.files} files, {size(base.bytes)}"
+                about = f"{base.files} files, {readable_size(base.bytes)}"
                 return "overlay", f"large: {about}" if option == "auto" else "asked for"
             if option == "overlay":
                 raise Unavailable(f"workspace.mode is overlay. {why_not}. Set it to auto to use a copy.")
@@ -151,7 +151,8 @@ def choose_mode(filling: FillContext, base: Base) -> tuple[Mode, str]:
         raise Unavailable(
             f"workspace.mode is reflink, which the file system of {data} does not support. Set it to auto."
         )
-    return "copy", "asked for" if option == "copy" else f"small: {base.files} files, {size(base.bytes)}"
+    size = f"small: {base.files} files, {readable_size(base.bytes)}"
+    return "copy", "asked for" if option == "copy" else size
 
 
 def _try_layers(filling: FillContext, base: Base) -> str:
@@ -175,7 +176,7 @@ def _adopt_first_snapshot(filling: FillContext, base: Base) -> None:
     """Take the first snapshot of a fresh copy, without reading its files."""
     snapshots = Snapshots(filling.place, base=open_index(filling.home, base.key))
     with Directory.at(filling.place / "tree") as tree:
-        snapshots.adopt(tree, "as it came")
+        snapshots.adopt(tree, "at the start")
 
 
 def make_layers(place: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.jail_working_directory import JailLocation, Namespaces
+from hutch.jail.jail_directory_and_namespaces import JailLocation, Namespaces
 from hutch.jail.launch.bubblewrap_launch import nsenter_prefix
 from hutch.jail.launch.idmapped_mount import (
     STAGE,
@@ -33,8 +33,8 @@ from hutch.jail.launch.jail_uid import HOST_ON_DISK, KERNEL_ROOT, Identity, clai
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.system.lazy_dataclass import dataclass
-from hutch.workspace.lifecycle.base_checkout import tree_path
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import LOCK, discard
+from hutch.workspace.lifecycle.shared_base_checkout import tree_path
+from hutch.workspace.lifecycle.workspace_and_cache_removal import LOCK, discard
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 
 UNSHARE, MOUNT = "/usr/bin/unshare", "/usr/bin/mount"

@@ -54,7 +54,9 @@ class Record:
                 fields_read[name] = tuple(fields_read.get(name, ()))
             return cls(**{name: value for name, value in fields_read.items() if name in known})
         except FileNotFoundError:
-            raise NotFound(f"There is no workspace '{directory.name}'. Prepare it first.") from None
+            raise NotFound(
+                f"There is no workspace '{directory.name}'. `hutch workspace ls` lists all."
+            ) from None
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise Unavailable(
                 f"The workspace '{directory.name}' cannot be read: {directory / FILE}: {error}. Remove it."

@@ -17,13 +17,17 @@ function on(id, event, does) {
     try { await does(); } catch (error) { $("said").textContent = error.message; }
   });
 }
+function show(id) {
+  $(id).hidden = false;
+  $(id).querySelector("input, button").focus();
+}
 function home() { location.replace("/start?first"); } // which leads on to the list, once there are sessions
 on("login", "submit", async () => {
   const content = await call("POST", "/login/link", {link: secret});
   csrf = content.csrf;
   $("login").hidden = true;
-  $("password").hidden = false;
   $("who").textContent = content.user.name;
+  show("password");
 });
 on("password", "submit", async () => {
   await call("PUT", "/me/password", {password: $("new").value});
@@ -34,6 +38,6 @@ on("accept", "submit", async () => {
   await call("POST", "/invites/accept", {invite: secret, name: $("name").value, password: $("chosen").value});
   home();
 });
-if (secret.startsWith("hutchlink_")) $("login").hidden = false;
-else if (secret.startsWith("hutchinvite_")) $("accept").hidden = false;
+if (secret.startsWith("hutchlink_")) show("login");
+else if (secret.startsWith("hutchinvite_")) show("accept");
 else $("said").textContent = "This is not a whole link. Open it again as it was given to you.";

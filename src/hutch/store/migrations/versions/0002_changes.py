@@ -1,4 +1,4 @@
-"""Changes: branches that were proposed, and what became of them."""
+"""Changes: branches that were proposed, and their outcomes."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,0 +1,1 @@
+"""Extensions: third-party programs that give the agent tools, each in a jail of its own."""

@@ -1,0 +1,1 @@
+"""Serves sessions to editors with the Agent Client Protocol."""

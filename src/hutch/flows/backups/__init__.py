@@ -1,0 +1,1 @@
+"""Backups of a whole installation in one file, and their restoration."""

@@ -1,0 +1,1 @@
+"""Extensions of an installation: listed, tried, approved, and given to runs."""

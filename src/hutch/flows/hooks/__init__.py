@@ -1,0 +1,1 @@
+"""Hooks of an installation and of repositories: found, trusted, and given to runs."""

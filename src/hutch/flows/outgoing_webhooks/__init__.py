@@ -1,0 +1,1 @@
+"""Webhooks to other systems: managed, signed, sent, retried."""

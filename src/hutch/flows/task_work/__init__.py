@@ -1,0 +1,1 @@
+"""Agents at work on tasks: assigned, queued, worked on, reviewed, merged."""
