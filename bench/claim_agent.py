@@ -22,7 +22,7 @@ from bench.result_row import Row
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Context, Tool, ToolResult
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain.run_limits import DEFAULT_LIMITS
 from hutch.flows.run_execution.agent_work_and_tests import begin, resume_run
 from hutch.llm.interface import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from bench.claim_prepare import GIT, make_repository
+from bench.claim_workspace_preparation import GIT, make_repository
 from bench.result_row import Row
 
 from hutch.environment.layers.layer_store import Layer
-from hutch.environment.plan_from_settings_or_detection import EnvironmentSettings
+from hutch.environment.plan_selection import EnvironmentSettings
 from hutch.flows.repository_dependencies import Environments
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.result_row import Row
 
-from hutch.domain.language_neutral_test_case import CodeCase, Expected
+from hutch.domain.given_code_test_case import CodeCase, Expected
 from hutch.domain.user_given_starter_files import StarterFile
 from hutch.flows.code_execution.code_executor import CodeExecutor
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.result_row import Row
-from bench.web_server import Server, browser, load, server
+from bench.server_and_browser import Server, browser, load, server
 
 FILES = 10_000
 SCROLL_MS = 5000

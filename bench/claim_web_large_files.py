@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.result_row import Row
-from bench.web_server import Server, browser, load, server
+from bench.server_and_browser import Server, browser, load, server
 
 LINE = "var text = '" + "x" * 5_000_000 + "';"
 LOCK = "{\n" + "".join(f'  "package{number}": "1.0.0",\n' for number in range(30_000)) + "}\n"

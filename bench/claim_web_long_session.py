@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bench.long_session import LAST_LINE, lengthen
 from bench.result_row import Row
-from bench.web_server import Server, browser, load, server
+from bench.server_and_browser import Server, browser, load, server
 from playwright.async_api import BrowserContext, CDPSession, Page
 
 EVENTS = 50_000

@@ -6,13 +6,14 @@ Two minutes, or as many as HUTCH_BENCH_MINUTES says. `make soak` runs an hour of
 import asyncio
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.long_session import lengthen
 from bench.result_row import Row
-from bench.web_server import Server, browser, load, server
+from bench.server_and_browser import Server, browser, load, server
 
 MINUTES = float(os.environ.get("HUTCH_BENCH_MINUTES", "2"))
 WARM_UP_S = 30.0
@@ -45,7 +46,7 @@ async def sizes(place: Server, session: str, model: str, seconds: float) -> tupl
     async with browser(place) as (context,):
         page = await context.new_page()
         await page.goto(f"{place.url}/s/{session}?file=a.py&panel=log")
-        await page.get_by_role("log").get_by_text("Part 0.").first.wait_for()
+        await page.get_by_role("log").get_by_text(re.compile(r"Part \d+\.")).first.wait_for()
         cdp = await context.new_cdp_session(page)
 
         async def heap_mb() -> float:

@@ -1,13 +1,19 @@
-"""`cat` of 40 MB in a terminal of the web app, compared with xterm alone: a page writes the same bytes."""
+"""`cat` of 40 MB in a terminal of the web app, compared with its two halves.
+
+xterm alone: a page writes the same bytes. A terminal alone: one thread reads what `cat` prints on it.
+"""
 
 import asyncio
+import os
 import statistics
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.result_row import Row
-from bench.web_server import Server, browser, load, server
+from bench.server_and_browser import Server, browser, load, server
 from playwright.async_api import Page
 
 XTERM = Path(__file__).parents[1] / "web/node_modules/@xterm/xterm"
@@ -32,6 +38,23 @@ BARE = """async ([total, line]) => {
     return took;
 }"""
 
+
+def read_from_pty_ms(file: Path) -> float:
+    """How long the kernel's terminal needs for the file, with nothing behind it."""
+    ours, theirs = os.openpty()
+    began = time.perf_counter()
+    with subprocess.Popen(["cat", str(file)], stdout=theirs) as process:
+        os.close(theirs)
+        try:
+            while os.read(ours, 64 * 1024):
+                pass
+        except OSError:  # EIO: `cat` has ended
+            took_s = time.perf_counter() - began
+        process.wait()
+    os.close(ours)
+    return took_s * 1000
+
+
 # Polls frames: the line that the shell prints last is on the screen.
 SHOWN = """async (mark) => {
     const started = performance.now();
@@ -54,7 +77,7 @@ async def shown_ms(page: Page, number: int) -> tuple[float, float]:
     return float(took), float(slowest)
 
 
-async def figures(place: Server) -> dict[str, float]:
+async def figures(place: Server, file: Path) -> dict[str, float]:
     session = await place.new_session(purpose="Terminal", files={"a.py": "a = 1\n"})
     async with place.api as api:
         command = f"yes {LINE.strip()} | head -c {FILE_BYTES} > big"
@@ -67,13 +90,14 @@ async def figures(place: Server) -> dict[str, float]:
         await page.locator(".xterm-rows").wait_for()
         await page.locator(".xterm-screen").click()
         await page.wait_for_timeout(1000)
-        ours, theirs, slowest = [], [], []
+        ours, theirs, slowest, kernel = [], [], [], []
         bare = await context.new_page()
         await bare.add_style_tag(path=XTERM / "css/xterm.css")
         await bare.add_script_tag(path=XTERM / "lib/xterm.js")
         for number in range(RUNS):
             await bare.bring_to_front()
             theirs.append(float(await bare.evaluate(BARE, [FILE_BYTES, LINE])))
+            kernel.append(await asyncio.to_thread(read_from_pty_ms, file))
             await page.bring_to_front()
             took, longest = await shown_ms(page, number)
             assert await page.get_by_text("not shown").count() == 0, "bytes were dropped"
@@ -82,12 +106,16 @@ async def figures(place: Server) -> dict[str, float]:
     return {
         "ours": statistics.median(ours),
         "theirs": statistics.median(theirs),
+        "kernel": statistics.median(kernel),
         "frame": statistics.median(slowest),
     }
 
 
 def measure() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as directory, server(Path(directory)) as up:
-        found = asyncio.run(figures(up))
+        file = Path(directory) / "big"
+        file.write_bytes(LINE.encode() * (FILE_BYTES // len(LINE)))
+        found = asyncio.run(figures(up, file))
     yield Row("terminal page, cat 40 MB", found["ours"], found["theirs"], "ms", 1.3, "xterm alone")
+    yield Row("the same", found["ours"], found["kernel"], "ms", 1.3, "cat to a terminal alone")
     yield Row(f"longest frame meanwhile ({load()})", found["frame"], None, "ms", 100)

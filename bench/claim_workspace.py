@@ -9,20 +9,20 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from bench.claim_prepare import GIT, make_repository
+from bench.claim_workspace_preparation import GIT, make_repository
 from bench.result_row import Row
 
 from hutch.edit.atomic_apply import edit_file
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.fork import fork
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
+from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.ripgrep_search import GrepQuery, grep
 from hutch.workspace.workspace import Workspace
+from hutch.workspace.workspace_fork import fork
 
 ROUNDS = 15
 Figures = dict[str, float]

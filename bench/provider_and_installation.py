@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bench.claim_prepare import make_repository
+from bench.claim_workspace_preparation import make_repository
 
 from tests.llm.provider_formats import Dialect
 

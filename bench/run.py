@@ -11,15 +11,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-HERE = Path(__file__).parent
+BENCH = Path(__file__).parent
 
 
 def main(selected: list[str]) -> None:
-    names = [path.stem.removeprefix("claim_") for path in sorted(HERE.glob("claim_*.py"))]
+    names = [path.stem.removeprefix("claim_") for path in sorted(BENCH.glob("claim_*.py"))]
     if unknown := [name for name in selected if name not in names]:
         sys.exit(f"There is no claim {unknown[0]!r}. Choose from these, or none for all: {', '.join(names)}.")
     table = Table("claim", "ours", "alternative", "theirs", "ratio", "bar", "")
-    sys.path.insert(0, str(HERE.parent))
+    sys.path.insert(0, str(BENCH.parent))
     console = Console()
     console.width = max(console.width, 130)  # a narrower table would wrap its words
     try:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 CODE = ("src/hutch", "tests", "scripts", "bench")
 COMMAND_LINE = "src/hutch/cli/console_script.py"  # loaded first by the program `hutch`
 RULES = "tests/house/"  # these read every file of the project
-PAGES = ("docs", "samples", "scripts", "bench", ".ci")  # a change there affects files that name it
+PAGES = ("docs", "samples", "scripts", "bench", "editors", ".ci")  # a change there affects files that name it
 PAGE_NAMES = ("Makefile", "system-packages.txt", ".gitignore", "LICENSE")
 DOTTED = re.compile(r"\b(?:hutch|tests|scripts|bench)(?:\.\w+)+(?:\.$)?")
 FROM = re.compile(

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from hutch.agent.tools.builtin import built_in_tools
-from hutch.agent.tools.tool_descriptions_and_calls import Toolbox
+from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain.redaction import Redactor
-from hutch.flows.directory_tools_for_external_callers import FOR_AGENTS_ONLY
-from hutch.gateway.mcp.agent_tool_titles_and_output_schemas import OUTPUTS, TITLES
+from hutch.flows.directory_tools import FOR_AGENTS_ONLY
 from hutch.gateway.mcp.early_handshake import TOOL_LIST
+from hutch.gateway.mcp.tool_titles_and_schemas import OUTPUTS, TITLES
 
 
 def text() -> str:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scripts.affected_tests import UnknownChange, affected, changed_files
-from scripts.attack_controls import ATTACKS, digest, record
+from scripts.attack_control_freshness import ATTACKS, digest, record
 
 ROOT = Path(__file__).resolve().parents[1]
 PURE = "tests/pure.txt"
@@ -55,14 +55,19 @@ class Stage:
 
     def run(self) -> None:
         began = time.monotonic()
-        with tempfile.TemporaryDirectory() as place:
-            results = Path(place) / "results.json"
-            code = self._pytest(results)
-            written = json.loads(results.read_text()) if results.exists() else None
-        self.elapsed_s = time.monotonic() - began
+        place = Path(tempfile.mkdtemp(prefix="hutch-tests-"))
+        results = place / "results.json"
+        code = self._pytest(results, place / "files")
+        written = json.loads(results.read_text()) if results.exists() else None
         if written:
             self.tests, self.serial = written["tests"], written["serial"]
         self.problem = self._judge(code, written)
+        if self.failed or self.problem:
+            print(f"The files of these tests stay in {place}", flush=True)
+        else:
+            # Hundreds of thousands of files, which Python would take minutes to remove.
+            subprocess.run(["rm", "-rf", "--one-file-system", place], stderr=subprocess.DEVNULL, check=False)
+        self.elapsed_s = time.monotonic() - began
 
     def _judge(self, code: int, written: dict[str, Any] | None) -> str:
         """Why not all tests were run; empty if they were."""
@@ -79,10 +84,11 @@ class Stage:
             return f"{written['wanted'] - len(self.tests)} tests were collected but not run"
         return "pytest failed, though no test did" if code and not self.failed else ""
 
-    def _pytest(self, results: Path) -> int:
+    def _pytest(self, results: Path, files: Path) -> int:
         shown = os.dup(1)
         words = ["-p", "tests.progress_plugin", "--progress-to", str(shown), "--results", str(results)]
-        words += ["--no-header", "-m", self.marks]
+        words += ["-p", "tests.hang_plugin"]
+        words += ["--no-header", "--basetemp", str(files), "-m", self.marks]
         if self.workers:
             compile_tests(self.paths)
             # Neighbouring tests go to the same worker, so that a module's shared fixtures are made once.

@@ -19,7 +19,7 @@ from playwright.sync_api import BrowserContext, sync_playwright
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/images"
 SAMPLE = ROOT / "samples/slugs"
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 MAX_BYTES = 150_000
 ASKS = {
     "text": "The tests pass. I push it.",
@@ -31,7 +31,35 @@ PAGES = {  # name -> path, a text that is there when the page is ready
     "session": ("/s/{repaired}?panel=tests&view=work&file=slugs.py", "slugs.py"),
     "playback": ("/s/{repaired}/play", "Link to this moment"),
     "review": ("/c/{change}", "Merge"),
+    "tasks": ("/tasks?view=board", "Drop accents"),
 }
+
+TASKS = (  # title, state, owner, priority, labels, and the criteria with their marks
+    (
+        "Fix the flaky login test",
+        "doing",
+        "ada",
+        "urgent",
+        ("auth", "flaky"),
+        ("x reproduce it", "  it passes 100 times"),
+    ),
+    ("Drop accents in slugs", "review", "persona:engineer", "high", ("slugs",), ("x cafe for café",)),
+    ("Payment page in French and German", "todo", "", "medium", ("i18n",), ()),
+    ("Upgrade to Python 3.13", "blocked", "bo", "", ("deps",), ()),
+    ("Limit requests to the search", "todo", "", "low", (), ()),
+    (
+        "Dark theme of the shop",
+        "todo",
+        "bo",
+        "",
+        ("ui",),
+        ("  contrast of 4.5", "  no flash while it loads", "  a cookie keeps it"),
+    ),
+    ("Write the release notes", "todo", "", "high", ("docs",), ()),
+    ("Invoices show the wrong tax", "done", "bo", "high", ("bug",), ()),
+    ("Remove the old export", "done", "ada", "", (), ()),
+    ("Buy a larger server", "cancelled", "", "", (), ()),
+)
 
 
 @contextmanager
@@ -81,7 +109,21 @@ def fill(api: httpx.Client, place: Path) -> dict[str, str]:
         "commit": change["commit"],
     }
     api.post(f"/changes/{change['id']}/comments", json=comment)
+    add_tasks(api, shop, repaired)
     return {"repaired": repaired, "waiting": waiting, "change": change["id"]}
+
+
+def add_tasks(api: httpx.Client, repository: Path, session: str) -> None:
+    for title, state, owner, priority, labels, criteria in TASKS:
+        fields = {"title": title, "state": state, "owner": owner, "priority": priority, "labels": labels}
+        marked = [{"text": each[2:], "done": each.startswith("x")} for each in criteria]
+        made = api.post("/tasks", json={**fields, "repository": str(repository), "criteria": marked})
+        made.raise_for_status()
+        if title.startswith("Upgrade"):
+            api.patch(f"/tasks/{made.json()['id']}", json={"depends_on": ["T-1"]})
+        if state == "review":
+            link = {"kind": "session", "target": session}
+            api.post(f"/tasks/{made.json()['id']}/links", json=link)
 
 
 def open_session(api: httpx.Client, until: str, **body: object) -> str:

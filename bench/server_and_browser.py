@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 from playwright.async_api import BrowserContext, async_playwright
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 HUTCH = Path(__file__).parents[1] / ".venv/bin/hutch"
 WIDE: Any = {"width": 1280, "height": 800}
 TIMEOUT_S = 300.0
@@ -50,9 +50,9 @@ class Server:
 
 
 @contextmanager
-def server(home: Path) -> Iterator[Server]:
+def server(home: Path, **settings: str) -> Iterator[Server]:
     """A server in the foreground, for as long as the block lasts."""
-    env = {"HUTCH_HOME": str(home), "PATH": "/usr/bin:/bin"}
+    env = {"HUTCH_HOME": str(home), "PATH": "/usr/bin:/bin", **settings}
     command = [str(HUTCH), "up", "--port", "0", "--json"]
     with subprocess.Popen(
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

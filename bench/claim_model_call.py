@@ -21,7 +21,7 @@ CHUNKS = 2000
 LOADED = """
 import json, re, sys, time
 began = time.perf_counter()
-from hutch.llm.model_name import parse_model_name
+from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access, open_model
 open_model(parse_model_name(sys.argv[1]), Access(keys={name: "key-1234567890" for name in sys.argv[2:]}))
 took = (time.perf_counter() - began) * 1000

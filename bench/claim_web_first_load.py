@@ -12,7 +12,7 @@ import httpx
 from bench.result_row import Row
 from playwright.async_api import CDPSession, Page, async_playwright
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 HUTCH = Path(__file__).parents[1] / ".venv/bin/hutch"
 SLOWDOWN = 4
 EVENTS = 50_000

@@ -18,7 +18,7 @@ from bench.provider_and_installation import Office, a_place
 from bench.result_row import Row
 
 from hutch.settings.installation_paths import Paths
-from hutch.system.running_server_announcement_and_discovery import announced
+from hutch.system.server_announcement_and_discovery import announced
 
 RUNS, WHOLE_RUNS = 30, 7
 LIBRARIES = (

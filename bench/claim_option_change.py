@@ -24,7 +24,7 @@ from hutch.domain.events import (
 from hutch.domain.session import NewSession
 from hutch.flows import session_option_changes, sessions
 from hutch.flows.session_option_changes import SessionChange
-from hutch.sessions.host_of_live_sessions import LocalHost
+from hutch.sessions.live_session_host import LocalHost
 from tests.sessions.session_server import call, cassette, owner, repository, serving
 
 TURNS = 24  # of the run; every second one has another persona

@@ -13,7 +13,7 @@ from bench.result_row import Row
 
 from hutch.forge.host_git import Git
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.lifecycle.workspace_base_and_mirror_removal import discard, remove_workspace
+from hutch.workspace.lifecycle.workspace_and_cache_removal import discard, remove_workspace
 from hutch.workspace.lifecycle.workspace_builder import prepare
 from hutch.workspace.lifecycle.workspace_mount import WorkspaceMount, open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home

@@ -16,14 +16,14 @@ from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from bench.claim_prepare import GIT
+from bench.claim_workspace_preparation import GIT
 from bench.result_row import Row
 from bench.server_interpreter import configured_as_server
 
+from hutch.workspace.difference_pages_and_patch import find_differences
 from hutch.workspace.lifecycle.in_place_workspace import open_in_place
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home
-from hutch.workspace.mounted_workspace_opening_and_closing import open_mounted
-from hutch.workspace.snapshot_comparison import find_differences
+from hutch.workspace.mounted_workspace_opening import open_mounted
 
 FILES = 100_000
 TICK_S = 0.005

@@ -43,7 +43,7 @@ async def follow(home: Path, *, across: bool) -> float:
         following = asyncio.create_task(delays(log, session_id))
         await asyncio.sleep(0.2)
         if across:
-            command = [sys.executable, "-m", "bench.claim_follow", str(home), session_id]
+            command = [sys.executable, "-m", "bench.claim_log_follow", str(home), session_id]
             await asyncio.to_thread(subprocess.run, command, check=True)
         else:
             await write(log, session_id)

@@ -19,14 +19,14 @@ from bench.result_row import Row, percentile
 from bench.server_interpreter import configured_as_server
 
 from hutch.agent.run_setup import RunSetup
-from hutch.domain.current_actor_and_event_author import Actor, acting
+from hutch.domain.current_actor_and_author import Actor, acting
 from hutch.domain.events import FileChanged
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.jail.shell.shell import Shell
-from hutch.sessions import requests
+from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions.authors_at_work import Activity
-from hutch.sessions.change_recorder import ChangeRecorder
+from hutch.sessions.file_change_recorder import ChangeRecorder
 from hutch.sessions.snapshot_schedule import SnapshotSchedule
 from tests.agent.run_setups import SetupOptions, open_setup
 from tests.sessions.session_server import owner, repository, serving, state
