@@ -6,11 +6,13 @@ name of its workspace, so that a later process continues them.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import field, replace
 from pathlib import Path
+from typing import Self
 
 from hutch.domain.errors import Conflict
+from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.flows.in_place_sessions import workspace_name, workspace_number
 from hutch.sessions.host_dependencies_and_callbacks import Prepared
@@ -23,18 +25,41 @@ from hutch.workspace.workspaces import Workspaces
 
 @dataclass(frozen=True, slots=True)
 class InPlaceDirectories:
-    """The directories in which sessions of this process work."""
+    """The directories in which sessions of this process work.
+
+    A session keeps its number while this process runs, also without a jail: otherwise the next session would
+    get the same one, and only one of them could be open.
+    """
 
     workspaces: Workspaces
     check: Callable[[Path], None]  # raises if this directory must not be worked in; blocks the thread
     clean: Callable[[str], str]  # removes secrets
+    _prepared: dict[SessionId, tuple[Workspace, AsyncExitStack]] = field(default_factory=dict)  # not open yet
+    _numbers: dict[tuple[Path, int], SessionId] = field(default_factory=dict)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        while self._prepared:
+            _, stack = self._prepared.popitem()[1]
+            await stack.aclose()
 
     async def prepare(self, session: Session) -> Prepared:
-        """Choose a number that no other process uses now."""
+        """Hold a number that no other session or process uses, until the sandbox opens."""
         directory = Path(session.repository)
-        opening = self.workspaces.open_directory(directory, clean=self.clean, beside_others=True)
-        async with opening as workspace:
-            return Prepared(workspace_name(place_number(workspace.record)), session.repository)
+        if session.id not in self._prepared:
+            async with AsyncExitStack() as opening:
+                taken = {number for place, number in self._numbers if place == directory}
+                workspace = await opening.enter_async_context(
+                    self.workspaces.open_directory(
+                        directory, clean=self.clean, beside_others=True, excluding=taken
+                    )
+                )
+                self._numbers[directory, place_number(workspace.record)] = session.id
+                self._prepared[session.id] = workspace, opening.pop_all()
+        workspace, _ = self._prepared[session.id]
+        return Prepared(workspace_name(place_number(workspace.record)), session.repository)
 
     async def opener(self, session: Session, otherwise: SandboxOpener) -> SandboxOpener:
         """Opens the sandbox of a session: on its directory, or else on its copy."""
@@ -46,15 +71,25 @@ class InPlaceDirectories:
     @asynccontextmanager
     async def _open(self, session: Session, id: str) -> AsyncIterator[Workspace]:
         """The directory of a prepared session."""
-        number = workspace_number(id)
-        opening = self.workspaces.open_directory(Path(session.repository), clean=self.clean, number=number)
-        try:
-            workspace = await opening.__aenter__()
-        except Conflict:
-            raise Conflict(
-                f"The session {session.id} is open in another process. Continue it there, or end that."
-            ) from None
-        try:
+        directory, number = Path(session.repository), workspace_number(id)
+        async with AsyncExitStack() as opened:
+            if session.id in self._prepared:
+                workspace, stack = self._prepared.pop(session.id)
+                opened.push_async_callback(stack.aclose)
+            else:
+                opening = self.workspaces.open_directory(directory, clean=self.clean, number=number)
+                try:
+                    workspace = await opened.enter_async_context(opening)
+                except Conflict:
+                    raise Conflict(self._reason(session, directory, number)) from None
+                self._numbers[directory, number] = session.id
             yield workspace
-        finally:
-            await opening.__aexit__(None, None, None)
+
+    def _reason(self, session: Session, directory: Path, number: int) -> str:
+        other = self._numbers.get((directory, number), session.id)
+        if other != session.id:
+            return (
+                f"The session {session.id} cannot continue while {other} is open: their snapshots are stored "
+                f"in one place. Close Hutch in this editor, and load {session.id} first."
+            )
+        return f"The session {session.id} is open in another process. Continue it there, or end that."

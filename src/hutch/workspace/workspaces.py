@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -111,10 +111,16 @@ class Workspaces:
 
     @asynccontextmanager
     async def open_directory(
-        self, directory: Path, *, clean: Clean = str, beside_others: bool = False, number: int = 1
+        self,
+        directory: Path,
+        *,
+        clean: Clean = str,
+        beside_others: bool = False,
+        number: int = 1,
+        excluding: Collection[int] = (),
     ) -> AsyncIterator[Workspace]:
         """Open a user's directory in place; with `beside_others` even if other processes have it open. Each
-        of these has snapshots of its own, with a `number`."""
+        of these has snapshots of its own, with a `number`, which is none of `excluding`."""
         await asyncio.to_thread(self.home.make)
         opened, place = await open_in_place(
             self.home,
@@ -123,6 +129,7 @@ class Workspaces:
             quota_files=self.options.quota_files,
             beside_others=beside_others,
             number=number,
+            excluding=excluding,
         )
         async with open_mounted(
             self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean

@@ -63,8 +63,10 @@ async def _open(new: NewSession) -> AsyncIterator[SessionClient]:
     loaded = settings.load()
     configure_logs(loaded, quiet=True)
     check = partial(check_directory, loaded, plain=new.plain_directory, unsafe=False)
-    directories = InPlaceDirectories(workspaces_of(loaded), check, redactor(loaded).redact)
-    async with LocalSessions.opened(loaded, jobs=8, in_place=directories) as local:
+    async with (
+        InPlaceDirectories(workspaces_of(loaded), check, redactor(loaded).redact) as directories,
+        LocalSessions.opened(loaded, jobs=8, in_place=directories) as local,
+    ):
         yield local
 
 
