@@ -42,8 +42,7 @@ class InPlaceDirectories:
 
     async def __aexit__(self, *_: object) -> None:
         while self._prepared:
-            _, stack = self._prepared.popitem()[1]
-            await stack.aclose()
+            await self._prepared.popitem()[1][1].aclose()
 
     async def prepare(self, session: Session) -> Prepared:
         """Hold a number that no other session or process uses, until the sandbox opens."""
