@@ -30,9 +30,9 @@ from hutch.domain.errors import Denied
 from hutch.domain.trace_id import traced
 from hutch.gateway.auth.authenticator import client_of
 from hutch.gateway.auth.caller_dependency import authenticator_of
-from hutch.gateway.event_counters import Counts
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.health_and_status import database_bytes, host_of
+from hutch.gateway.log_event_metrics import Counts
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions

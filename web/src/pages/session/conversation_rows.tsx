@@ -14,7 +14,7 @@ import { ModelSettingsLink, needsModelKey } from "../../shared/error_message";
 import { SafeText, showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { notes as helperNotes } from "../../strings/helper_agents_and_tries";
-import { ChangeState } from "../change_row";
+import { ChangeState } from "../proposed_change_row";
 import { useSessionContext, useView } from "./session_context";
 import { useOpen } from "./expanded_rows";
 import { CommandOutput, TestsDetail, ToolRow, testsSummary } from "./tool_row";
