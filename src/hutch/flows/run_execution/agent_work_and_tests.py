@@ -191,6 +191,13 @@ async def _work(
     resumed: bool,
 ) -> RunResult:
     context, run_id = setup.context, started.run_id
+
+    async def verify() -> Report | None:
+        # While an agent only answers, people may type: their tests are theirs to run.
+        if resumed or _delivers(run.setup, started) or run.execution.may_have_written:
+            return await _verified(setup, run_id, first)
+        return None
+
     notes = started.notes
     if notes is None:  # a run of an older version of Hutch
         notes = await repository_notes(context.workspace, setup.redactor.redact)
@@ -202,7 +209,7 @@ async def _work(
         describe=describe,
         conversation=conversation,
         spent=spent,
-        verify=lambda: _verified(setup, run_id, first),
+        verify=verify,
         snapshot=first.id,
         resumed=resumed,
         has_model=not (is_offline_script(started.model) and started.model_reason),
@@ -218,7 +225,6 @@ async def _work(
 
 def _system_prompt(setup: RunSetup, *, started: RunStarted, notes: str) -> str:
     context = setup.context
-    delivers = started.deliver if setup.delivers is None else setup.delivers
     system = system_prompt(
         setup.persona,
         context.workspace,
@@ -227,9 +233,13 @@ def _system_prompt(setup: RunSetup, *, started: RunStarted, notes: str) -> str:
         notes=notes,
         brief=setup.brief,
         start_in=context.shells.start_in,
-        delivers=delivers and context.workspace.record.commit is not None,
+        delivers=_delivers(setup, started) and context.workspace.record.commit is not None,
     )
     return setup.redactor.redact(system)
+
+
+def _delivers(setup: RunSetup, started: RunStarted) -> bool:
+    return started.deliver if setup.delivers is None else setup.delivers
 
 
 async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | None:
