@@ -21,7 +21,7 @@ from hutch.store.outgoing_webhooks import queue_messages
 from hutch.store.schema import sessions, shares
 from hutch.store.session_creation import OpenedSession
 from hutch.store.sessions import add_session
-from hutch.store.shares import is_valid, set_share, shared_with
+from hutch.store.shares import IS_VALID, set_share, shared_with
 from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass
 
@@ -178,7 +178,7 @@ def _update_current_shares(db: Connection, interview_id: str) -> None:
 
 def _update_shares(db: Connection, interview: Interview) -> None:
     """Recompute the shares of all workspaces from the roles in the room and the state of the interview."""
-    here = (shares.c.session_id == interview.id, is_valid())
+    here = (shares.c.session_id == interview.id, IS_VALID)
     roles = db.execute(select(shares.c.user_id, shares.c.role).where(*here)).all()
     for workspace in _workspaces(db, interview.id):
         wanted: dict[str, tuple[ShareRole, tuple[ShareScope, ...]]] = {}
