@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Event
@@ -30,6 +30,18 @@ COLUMNS = ("id", "owner", "phase", "sealed", "created_ms", "version")
 WITHOUT_PREVIEWS: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if scope != "previews")
 WITHOUT_AI: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if scope != "prompt")
 
+# Built once: heartbeats of candidates use them, and each tick of the watcher.
+_HERE = interviews.c.id == bindparam("interview")
+_FIND = select(interviews).where(_HERE)
+_SEEN = select(interviews.c.seen_ms).where(_HERE)
+_AT_MS = bindparam("at_ms")
+_NOTE_SEEN = update(interviews).where(_HERE, interviews.c.seen_ms < _AT_MS).values(seen_ms=_AT_MS)
+_WORKSPACES = (
+    select(interview_workspaces)
+    .where(interview_workspaces.c.interview == bindparam("interview"))
+    .order_by(interview_workspaces.c.number, interview_workspaces.c.session_id)
+)
+
 
 class _Outdated(Exception):
     """The row is no longer as it was read."""
@@ -42,8 +54,8 @@ class Interviews:
         self._rows = rows
 
     async def find(self, interview_id: str) -> Interview | None:
-        statement = select(interviews).where(interviews.c.id == interview_id)
-        row = await self._rows.fetch(lambda db: db.execute(statement).mappings().first())
+        named = {"interview": interview_id}
+        row = await self._rows.fetch(lambda db: db.execute(_FIND, named).mappings().first())
         return None if row is None else _read(row)
 
     async def get(self, interview_id: str) -> Interview:
@@ -99,12 +111,11 @@ class Interviews:
 
     async def seen_ms(self, interview_id: str) -> int:
         """The last sign of the candidate; 0 before the first."""
-        statement = select(interviews.c.seen_ms).where(interviews.c.id == interview_id)
-        return await self._rows.fetch(lambda db: db.scalar(statement)) or 0
+        return await self._rows.fetch(lambda db: db.scalar(_SEEN, {"interview": interview_id})) or 0
 
     async def note_seen(self, interview_id: str, at_ms: int) -> None:
-        statement = update(interviews).where(interviews.c.id == interview_id, interviews.c.seen_ms < at_ms)
-        await self._rows.change(lambda db: db.execute(statement.values(seen_ms=at_ms)))
+        named = {"interview": interview_id, "at_ms": at_ms}
+        await self._rows.change(lambda db: db.execute(_NOTE_SEEN, named))
 
     async def update_shares(self, interview_id: str) -> None:
         """Give those who have joined the room the access to its workspaces."""
@@ -217,9 +228,8 @@ def _candidate_share(
 
 
 def _workspaces(db: Connection, interview_id: str) -> list[InterviewWorkspace]:
-    order = (interview_workspaces.c.number, interview_workspaces.c.session_id)
-    statement = select(interview_workspaces).where(interview_workspaces.c.interview == interview_id)
-    return [InterviewWorkspace(**row) for row in db.execute(statement.order_by(*order)).mappings()]
+    found = db.execute(_WORKSPACES, {"interview": interview_id}).mappings()
+    return [InterviewWorkspace(**row) for row in found]
 
 
 def _values(interview: Interview) -> dict[str, Any]:
