@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Event
@@ -34,7 +34,7 @@ WITHOUT_AI: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if sc
 _HERE = interviews.c.id == bindparam("interview")
 _FIND = select(interviews).where(_HERE)
 _SEEN = select(interviews.c.seen_ms).where(_HERE)
-_AT_MS = bindparam("at_ms")
+_AT_MS: BindParameter[int] = bindparam("at_ms")
 _NOTE_SEEN = update(interviews).where(_HERE, interviews.c.seen_ms < _AT_MS).values(seen_ms=_AT_MS)
 _WORKSPACES = (
     select(interview_workspaces)
@@ -79,12 +79,14 @@ class Interviews:
         found = await self._rows.fetch(lambda db: db.execute(statement).mappings().all())
         return [_read(row) for row in found]
 
-    async def unfinished(self) -> list[Interview]:
-        """Those whose clock may run, or whose workspaces are not all ended."""
+    async def unfinished(self, ids: Collection[str] | None = None) -> list[Interview]:
+        """Those, of these or of all, whose clock may run, or whose workspaces are not all ended."""
         here = interviews.c.phase.in_(["running", "paused"]) | (
             interviews.c.phase.in_(["ended", "closed"]) & interviews.c.sealed.is_(False)
         )
         statement = select(interviews).where(here)
+        if ids is not None:
+            statement = statement.where(interviews.c.id.in_(ids))
         found = await self._rows.fetch(lambda db: db.execute(statement).mappings().all())
         return [_read(row) for row in found]
 

@@ -5,9 +5,10 @@ state can be lost: it is rebuilt from the rows and the logs.
 """
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import structlog
@@ -56,22 +57,24 @@ class InterviewWatch:
         self._background: set[asyncio.Task[None]] = set()
         self._next_erasure_ms = 0
         self._busy: set[str] = set()  # interviews whose hidden tests or growth are being measured
+        self._over_ms: dict[str, float] = {}  # when the time of running interviews is over
+        self._preparing: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        wake = self._interviews.wake
-        ids: set[str] | None = None  # all
+        interviews, loop = self._interviews, asyncio.get_running_loop()
+        full_at_s = loop.time()  # others that wake the watch must not put it off
         async with self.listening():
             while True:
+                ids: set[str] | None = set(interviews.changed)
+                if loop.time() >= full_at_s:
+                    ids, full_at_s = None, loop.time() + self._tick_s
+                interviews.changed.clear()
+                interviews.wake.clear()
                 wait_s = await self.tick(ids)
-                try:
-                    async with asyncio.timeout(wait_s):
-                        await wake.wait()
-                    ids = set(self._interviews.changed)
-                except TimeoutError:
-                    ids = None
-                wake.clear()
-                self._interviews.changed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(wait_s, max(0.0, full_at_s - loop.time()))):
+                        await interviews.wake.wait()
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -97,29 +100,44 @@ class InterviewWatch:
                 _decided(observer, event)
 
     async def tick(self, ids: set[str] | None = None) -> float:
-        """Handle these interviews, or all. Returns the seconds until the next tick is due."""
-        if self._interviews.unprepared:
-            self._run(self._prepare_languages())
-        found = await self._interviews.rows.unfinished()
+        """Handle these interviews and those whose time is over, or all. Returns the seconds until the next
+        tick is due."""
+        interviews = self._interviews
+        self._prepare_soon()
+        if ids is None:
+            await self._erase_expired()
+            found = await interviews.rows.unfinished()
+            self._forget_others(found)
+        else:
+            ids |= {id for id, at_ms in self._over_ms.items() if at_ms <= interviews.now_ms()}
+            found = await interviews.rows.unfinished(ids)
+            for id in ids:
+                self._over_ms.pop(id, None)
+        for interview in found:
+            if interview.phase == "running":
+                now_ms = interviews.now_ms()
+                self._over_ms[interview.id] = now_ms + max(50, _until_over_ms(interview, now_ms))
+            try:
+                await self._handle(interview)
+            except HutchError as error:
+                logger.warning("interview.tick_failed", session_id=interview.id, error=str(error))
+            except Exception:
+                logger.exception("interview.tick_failed", session_id=interview.id)
+        next_ms = min(self._over_ms.values(), default=math.inf) - interviews.now_ms()
+        return min(self._tick_s, max(0.05, next_ms / 1000))
+
+    async def _erase_expired(self) -> None:
+        if self._interviews.now_ms() >= self._next_erasure_ms:
+            self._next_erasure_ms = self._interviews.now_ms() + ERASURE_INTERVAL_MS
+            await erase_expired(self._interviews)
+
+    def _forget_others(self, found: Sequence[Interview]) -> None:
+        """Forget the workspaces and the times of interviews that are over, or at another question."""
         current = {each.workspace for each in found}
         for workspace in [each for each in self._rooms if each not in current]:
             self._observers.pop(self._rooms.pop(workspace), None)
             self._seen.pop(workspace, None)
-        wait_s = self._tick_s
-        if self._interviews.now_ms() >= self._next_erasure_ms:
-            self._next_erasure_ms = self._interviews.now_ms() + ERASURE_INTERVAL_MS
-            await erase_expired(self._interviews)
-        for interview in found:
-            if interview.phase == "running":
-                wait_s = min(wait_s, max(0.05, _until_over_ms(interview, self._interviews.now_ms()) / 1000))
-            if ids is None or interview.id in ids:
-                try:
-                    await self._handle(interview)
-                except HutchError as error:
-                    logger.warning("interview.tick_failed", session_id=interview.id, error=str(error))
-                except Exception:
-                    logger.exception("interview.tick_failed", session_id=interview.id)
-        return wait_s
+        self._over_ms.clear()
 
     async def _handle(self, interview: Interview) -> None:
         interviews = self._interviews
@@ -214,10 +232,16 @@ class InterviewWatch:
         self._busy.add(interview.id)
         self._run(self._finish(interview, work))
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
+
+    def _prepare_soon(self) -> None:
+        """Prepare languages, one after another: each lobby asks for them."""
+        if self._interviews.unprepared and (self._preparing is None or self._preparing.done()):
+            self._preparing = self._run(self._prepare_languages())
 
     async def _prepare_languages(self) -> None:
         languages = list(self._interviews.unprepared)
