@@ -20,6 +20,7 @@ from hutch.domain.session import SessionState
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
 from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
 from hutch.sessions.collaborative_editing.open_documents import Documents
+from hutch.sessions.collaborative_editing.typed_text_before_commands import TypedText
 from hutch.sessions.file_and_command_requests import ReadFile, Request
 from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.input_processing import process_inputs
@@ -159,6 +160,7 @@ class LocalHost:
     ) -> AsyncIterator[Viewer]:
         live = await self._usable(session_id, changes=False)
         async with live.terminal(terminal, resume, masked=masked, by=by) as viewer:
+            viewer.typed_text = TypedText(lambda: self._documents.get(session_id))
             yield viewer
 
     @asynccontextmanager

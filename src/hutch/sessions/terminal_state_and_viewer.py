@@ -9,6 +9,7 @@ from hutch.jail.interface import Size
 from hutch.jail.leftover_job_detection import JobWatch
 from hutch.jail.shared_terminal import Terminal, TerminalReader
 from hutch.sessions.agent_terminal_access import AgentTyping
+from hutch.sessions.collaborative_editing.typed_text_before_commands import TypedText
 from hutch.sessions.commands_typed_in_terminal import TerminalCommands
 from hutch.sessions.file_and_command_requests import TerminalState
 from hutch.sessions.terminal_input_recorder import TerminalInput
@@ -94,6 +95,7 @@ class TerminalViewer:
         self._resized = resized
         self._recorder = recorder
         self._typed = typed
+        self.typed_text: TypedText | None = None  # in editors; None: there are none
         self._on_detach: Callable[[], None] = lambda: None
         self.missed_bytes = reader.missed_bytes
 
@@ -124,6 +126,8 @@ class TerminalViewer:
     async def write(self, data: bytes) -> None:
         if not self._recorder.admits:  # its output could not be recorded
             await self._recorder.admit()
+        if self.typed_text is not None and self.typed_text.is_unsaved_at(data):
+            await self.typed_text.save()
         self._typed(self._held, self._by)
         input = self._held.input
         # Before it is written: the program may answer at once.
@@ -131,7 +135,7 @@ class TerminalViewer:
         await self._held.terminal.write(data)
 
     def write_some(self, data: bytes) -> int:
-        if not self._recorder.admits:
+        if not self._recorder.admits or (self.typed_text is not None and self.typed_text.is_unsaved_at(data)):
             return 0
         self._typed(self._held, self._by)
         input = self._held.input
