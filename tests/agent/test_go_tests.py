@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.jail.policy import AGENT
 from hutch.settings import schema
 from tests.agent.run_setups import open_tool_env

@@ -15,7 +15,7 @@ from hutch.agent.repository_testing.session_test_runs import (
     SessionTests,
 )
 from hutch.agent.repository_testing.test_selection import Selection
-from hutch.agent.repository_testing.workspace_test_suites import RepositoryTests, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import RepositoryTests, SuiteOptions
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import RanTests, StartedTests

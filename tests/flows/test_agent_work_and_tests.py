@@ -8,7 +8,7 @@ import pytest
 
 from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tool_call_permission_decision import Answer
 from hutch.agent.tool_call_rules import Rule

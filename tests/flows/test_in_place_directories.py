@@ -12,7 +12,7 @@ from hutch.app.workspaces import workspaces_of
 from hutch.domain.errors import Conflict
 from hutch.domain.ids import new_session_id
 from hutch.domain.session import Delivery, Session
-from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.in_place_workspaces import InPlaceDirectories
 from hutch.settings import LoadedSettings
 from hutch.workspace.workspace import Workspace
 

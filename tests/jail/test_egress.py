@@ -31,11 +31,11 @@ from hutch.jail.egress import EgressAttempt, EgressLimits, environment, parse_al
 from hutch.jail.egress.allow_list import Pattern, parse_pattern
 from hutch.jail.egress.back_pressure_streams import Side, open_side
 from hutch.jail.egress.blocked_addresses import is_own, parse_networks, refusal
-from hutch.jail.egress.connect_tunnel import run_tunnel
 from hutch.jail.egress.host_check_and_connection import resolver
 from hutch.jail.egress.host_normalization import as_address, join_authority, parse_host
 from hutch.jail.egress.proxy_target import Target, forwarded_headers, parse_target
 from hutch.jail.egress.tls_server_name import Incomplete, server_name
+from hutch.jail.egress.tunnel_relay import run_tunnel
 from tests.node_installation import npm
 
 from .simulated_network import (

@@ -10,7 +10,7 @@ import pytest
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.current_actor_and_author import Actor, acting
 from hutch.domain.events import Event, FileChanged, SnapshotTaken
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.file_change_recorder import ChangeRecorder
 from hutch.sessions.snapshot_schedule import AFTER_PAUSE, WHILE_WORKING, SnapshotSchedule
 from tests.agent.run_setups import SetupOptions, entries, open_setup

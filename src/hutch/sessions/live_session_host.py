@@ -25,12 +25,12 @@ from hutch.sessions.file_and_command_requests import ReadFile, Request
 from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
-from hutch.sessions.jail_port_connection import SocketStream
+from hutch.sessions.jail_port_stream import SocketStream
 from hutch.sessions.live_option_changes import apply_changes
 from hutch.sessions.live_session import LiveSession
+from hutch.sessions.refusals_without_jail import refuse_without_jail
 from hutch.sessions.run_worker import Worker
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.sessions_without_jail import refuse_without_jail
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions

@@ -31,11 +31,11 @@ WITHOUT_PREVIEWS: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES
 WITHOUT_AI: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if scope != "prompt")
 
 # Built once: heartbeats of candidates use them, and each tick of the watcher.
-_HERE = interviews.c.id == bindparam("interview")
-_FIND = select(interviews).where(_HERE)
-_SEEN = select(interviews.c.seen_ms).where(_HERE)
+_IS_INTERVIEW = interviews.c.id == bindparam("interview")
+_FIND = select(interviews).where(_IS_INTERVIEW)
+_SEEN = select(interviews.c.seen_ms).where(_IS_INTERVIEW)
 _AT_MS: BindParameter[int] = bindparam("at_ms")
-_NOTE_SEEN = update(interviews).where(_HERE, interviews.c.seen_ms < _AT_MS).values(seen_ms=_AT_MS)
+_NOTE_SEEN = update(interviews).where(_IS_INTERVIEW, interviews.c.seen_ms < _AT_MS).values(seen_ms=_AT_MS)
 _WORKSPACES = (
     select(interview_workspaces)
     .where(interview_workspaces.c.interview == bindparam("interview"))

@@ -18,7 +18,7 @@ from hutch.forge.repo_url import RepoUrl
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.local_repository_access import Repositories
 from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place, open_recorded_place
-from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository, open_jailed_repository
+from hutch.workspace.lifecycle.repository_reader_in_jail import JailedRepository, open_jailed_repository
 from hutch.workspace.lifecycle.workspace_and_cache_removal import (
     remove_leftovers,
     remove_unused,

@@ -25,7 +25,7 @@ from hutch.cli.session_client import SessionClient, open_sessions
 from hutch.cli.signals_and_closed_output import ended_by
 from hutch.domain.errors import HutchError
 from hutch.domain.session import NewSession
-from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.in_place_workspaces import InPlaceDirectories
 from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
 
 STOP_TIMEOUT_S = 20.0

@@ -27,7 +27,7 @@ from hutch.domain.interview import Interview
 from hutch.flows.interview_questions.question_test_runs import measure_growth
 from hutch.flows.interviews.candidate_work_observer import CandidateWorkObserver, Observed, clock_s
 from hutch.flows.interviews.crash_safe_interview_steps import repair_or_log, stop_left_workspaces
-from hutch.flows.interviews.help_offers import HelpKind
+from hutch.flows.interviews.help_offer_conditions import HelpKind
 from hutch.flows.interviews.hidden_test_runs import run_untested
 from hutch.flows.interviews.interview_conduct import end_by_clock, go_on
 from hutch.flows.interviews.interview_erasure import erase_expired

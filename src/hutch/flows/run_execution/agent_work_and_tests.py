@@ -15,10 +15,10 @@ from hutch.agent.loop import Run
 from hutch.agent.repository_map_note import map_note
 from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report
-from hutch.agent.repository_testing.workspace_test_suites import list_files
+from hutch.agent.repository_testing.workspace_test_suite_runs import list_files
 from hutch.agent.run_budget import Spent, spent_before
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.shell_and_price_preloading import warm_up
+from hutch.agent.shell_start_and_price_preloading import warm_up
 from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.change_title import first_line
@@ -35,9 +35,9 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.no_model_messages import is_offline_script
-from hutch.flows.repository_structure_sentence import describe_structure
+from hutch.flows.repository_sentence_for_followers import describe_structure
 from hutch.flows.run_execution.stored_run_options import DEFAULT_OPTIONS, RunOptions
-from hutch.flows.run_history_reader import BEFORE, read_run_history
+from hutch.flows.run_facts_from_log import BEFORE, read_run_history
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Page

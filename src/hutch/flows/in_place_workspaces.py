@@ -14,7 +14,7 @@ from typing import Self
 from hutch.domain.errors import Conflict
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.flows.in_place_sessions import workspace_name, workspace_number
+from hutch.flows.in_place_sessions_without_agent import workspace_name, workspace_number
 from hutch.sessions.host_dependencies_and_callbacks import Prepared
 from hutch.sessions.sandbox_opening import SandboxOpener
 from hutch.system.lazy_dataclass import dataclass
