@@ -33,6 +33,18 @@ def test_a_shell_in_the_session_and_its_exit_code(server: ServerHome, session: s
         assert ada.leave() == 7
 
 
+def test_a_limit_that_ends_the_shell_is_named(server: ServerHome) -> None:
+    session = server.new({"text": "Hello."}, limit="file_bytes=1MiB")
+    server.until(session, "idle")
+    with server.visitor("shell", session) as ada:
+        ada.see(r"\$ ")
+        ada.type("exec dd if=/dev/zero of=big bs=1M count=4\r")
+        ada.see("stopped by the limit file_bytes 1 MiB")
+        assert ada.leave() == exit_codes.LIMIT_REACHED
+    log = server.hutch("log", session)
+    assert "stopped by the limit file_bytes 1 MiB" in log.stdout
+
+
 def test_a_detached_user_returns_to_the_same_shell(server: ServerHome, session: str) -> None:
     with server.visitor("shell", session[-6:]) as ada:
         ada.see(r"terminal (\S+) of session")

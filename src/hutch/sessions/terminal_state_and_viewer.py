@@ -7,6 +7,7 @@ from hutch.agent.session_recorder import Recorder
 from hutch.domain.errors import BadRequest
 from hutch.jail.interface import Size
 from hutch.jail.leftover_job_detection import JobWatch
+from hutch.jail.limits.limit_enforcement import Mark
 from hutch.jail.shared_terminal import Terminal, TerminalReader
 from hutch.sessions.agent_terminal_access import AgentTyping
 from hutch.sessions.collaborative_editing.typed_text_before_commands import TypedText
@@ -30,6 +31,7 @@ class Held:
         commands: TerminalCommands,
         by: str,
         key: str,
+        mark: Mark,
     ) -> None:
         self.key = key  # of the shell's marks
         self.id = id
@@ -40,7 +42,10 @@ class Held:
         self.input = input
         self.commands = commands
         self.viewers = 0
+        self.mark = mark  # when it was opened, or has last waited for a command
         self.exit_code: int | None = None
+        self.limit = ""  # that killed its program
+        self.has_result = False  # the two before are known
         self.is_marked = False  # the shell marks its prompts
         self.recording: asyncio.Task[None] | None = None
         self.jobs: JobWatch | None = None
@@ -163,6 +168,14 @@ class TerminalViewer:
     @property
     def exit_code(self) -> int | None:
         return self._held.exit_code
+
+    @property
+    def limit(self) -> str:
+        return self._held.limit
+
+    @property
+    def has_result(self) -> bool:
+        return self._held.has_result
 
 
 def checked_size(columns: int, rows: int) -> Size:
