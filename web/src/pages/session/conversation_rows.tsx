@@ -101,8 +101,9 @@ export function Menu({ label, icon = "more", children }: { label: string; icon?:
 }
 
 function PromptMenu({ row }: { row: Prompt }) {
-  const { id, stream, canWrite, canChange } = useSessionContext();
+  const { id, stream, me, canWrite, canChange } = useSessionContext();
   const view = useView();
+  const canFork = canWrite && me.role !== "candidate";
   const [, go] = useLocation();
   const [undoing, setUndoing] = useState(false);
   const after = view.snapshots.findLast((each) => each.seq <= (view.rows.findLast((other) => other.runId === row.runId)?.seq ?? 0));
@@ -112,7 +113,7 @@ function PromptMenu({ row }: { row: Prompt }) {
       <Menu label={strings.session.more}>
         <MenuItem icon="copy" onSelect={() => void copyText(row.text)}>{strings.session.copy}</MenuItem>
         {canChange && <MenuItem icon="retry" onSelect={() => stream.request({ type: "prompt", text: row.text })}>{strings.session.retry}</MenuItem>}
-        {canWrite && (
+        {canFork && (
           <MenuItem icon="fork" onSelect={() => void post<Session>(`/sessions/${id}/fork`, { conversation: true, ...(after ? { snapshot: after.number } : {}) }).then((made) => go(`/s/${made.id}`), (error: unknown) => stream.report(error))}>{strings.session.fork}</MenuItem>
         )}
         {canChange && view.undoable === row.runId && !row.undone && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undo}</MenuItem>}
