@@ -504,12 +504,14 @@ def test_a_shell_on_a_terminal(place: Path) -> None:
         someone.see("\nbegun\r\n")
         someone.type("\x03")
         someone.see(r"\$ ")
-        someone.type("sh -c 'echo be''gun; exec sleep 1000'\n")
+        someone.type("sh -c 'echo be''gun; exec sed s/call/answer/'\n")
         someone.see("\nbegun\r\n")
         someone.type("\x1a")
-        someone.see("Stopped +sh -c .*sleep 1000")
+        someone.see("Stopped +sh -c .*sed s/call")
         someone.type("fg\n")
-        someone.see("sleep 1000'\r\n")
+        someone.see("sed s/call/answer/'\r\n")
+        someone.type("call\n")
+        someone.see("answer\r\n")
         someone.type("\x03")
         someone.see(r"\$ ")
         someone.type("exit 3\n")
@@ -574,19 +576,21 @@ class Typist(Person):
     program = ("bash", "--norc", "-i")
 
 
-@pytest.mark.parametrize("command", ["sleep 50", "sh -c 'sleep 50; true'"])
+@pytest.mark.parametrize("command", ["sed s/call/answer/", "sh -c 'sed s/call/answer/; true'"])
 def test_ctrl_z_suspends_a_command_and_fg_continues_it(place: Path, command: str) -> None:
     someone = Typist(place, PS1="host> ")
     try:
         someone.see("host> ")
         someone.type(f"{HUTCH} shell -- {command}\n")
         someone.see(r"shell -- .*\r\n")
-        time.sleep(2)  # until it runs
+        someone.type("call-1\n")
+        someone.see("answer-1")
         someone.type("\x1a")
         someone.see(r"Stopped.*host> ")
         someone.type("echo here $((40 + 2)); fg\n")
         someone.see("here 42.*shell -- ")
-        time.sleep(0.5)
+        someone.type("call-2\n")
+        someone.see("answer-2")
         someone.type("\x03")
         someone.see("host> ")
         someone.type("echo code $?; exit 0\n")
@@ -599,11 +603,10 @@ def test_ctrl_z_suspends_a_command_and_fg_continues_it(place: Path, command: str
 def test_ctrl_z_inside_goes_to_the_shell(place: Path) -> None:
     with person(place, "--", "bash", "--norc") as someone:
         someone.see(r"\$ ")
-        someone.type("sleep 50\n")
-        someone.see("sleep 50\r\n")
-        time.sleep(0.3)
+        someone.type("sh -c 'echo be''gun; exec sleep 1000'\n")
+        someone.see("\nbegun\r\n")
         someone.type("\x1a")
-        someone.see("Stopped +sleep 50")
+        someone.see("Stopped +sh -c .*sleep 1000")
         someone.type("exit 3\nexit 3\n")
         assert someone.leave() == 3
 
