@@ -220,7 +220,8 @@ async def test_many_lines_are_pasted_into_a_program_only_after_a_question(
     await page.keyboard.press("Control+c")
     await page.keyboard.type("clear; cat\n")
     await expect(rows).not_to_contain_text("echo")
-    await page.keyboard.press("Control+Shift+V")
+    async with page.expect_event("dialog"):  # the clipboard is read first
+        await page.keyboard.press("Control+Shift+V")
     await page.keyboard.type("typed\n")
     await expect(rows).to_contain_text("typedtyped")
     assert asked == ["Paste 2 lines? This program runs each line as you paste it."]
