@@ -42,7 +42,7 @@ HAS_INK = """element => {
 async def reflows(page: Page) -> None:
     """Nothing is wider than a narrow phone."""
     await page.set_viewport_size({"width": 320, "height": 640})
-    assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+    await page.wait_for_function("() => document.documentElement.scrollWidth <= 320")
     await page.set_viewport_size({"width": 1280, "height": 800})
 
 
@@ -71,7 +71,7 @@ async def test_a_run_is_in_table_chart_and_csv_and_filters_are_in_the_address(
     await page.get_by_label("Show", exact=True).select_option("Output")
     chart = page.get_by_role("img", name=re.compile("Output per day, .* In total 500"))
     await expect(chart).to_be_visible()
-    await page.wait_for_function(f"({HAS_INK})(document.querySelector('[data-chart]'))")
+    await page.wait_for_function(f"() => ({HAS_INK})(document.querySelector('[data-chart]'))")
     await page.get_by_text("Values over time").click()
     await expect(page.get_by_role("region", name="Values over time").get_by_role("row")).to_have_count(2)
 
