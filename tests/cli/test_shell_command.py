@@ -525,9 +525,7 @@ def test_a_command_on_a_terminal_prints_no_banner(place: Path) -> None:
 def test_the_window_size_is_passed_on(place: Path) -> None:
     with person(place) as someone:
         someone.see(r"\$ ")
-        someone.type(
-            "sh -c 'trap \"stty size; exit\" WINCH; echo be''gun; while :; do sleep 0.1; done'\n"
-        )
+        someone.type("sh -c 'trap \"stty size; exit\" WINCH; echo be''gun; while :; do sleep 0.1; done'\n")
         someone.see("\nbegun\r\n")
         someone.resize(40, 132)
         someone.see("40 132\r\n")
