@@ -250,7 +250,9 @@ async def test_changes_by_users_meanwhile_can_be_restored(place: Place) -> None:
     async with by_pipes(place) as client:
         await done(client, "bash", command="true")
         write(place, {"by_hand.txt": "precious\n"})
-        await done(client, "bash", command="rm by_hand.txt; (sleep 0.2; echo late > late.txt) &")
+        late = "(until test -e go; do sleep 0.05; done; echo late > late.txt) &"
+        await done(client, "bash", command=f"rm by_hand.txt; {late}")
+        write(place, {"go": ""})
         await asyncio.to_thread(eventually, (place.work / "late.txt").exists)
     loaded = settings.load(environ=place.environment())
     async with workspaces_of(loaded).open_directory(place.work) as workspace:
