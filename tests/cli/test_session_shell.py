@@ -28,8 +28,8 @@ def test_a_shell_in_the_session_and_its_exit_code(server: ServerHome, session: s
         ada.type("echo seen-$((40+2)); stty size\r")
         ada.see("seen-42\r\n24 80")
         ada.resize(30, 100)
-        ada.type("sleep 0.3; stty size; exit 7\r")
-        ada.see("30 100")
+        ada.type("until stty size | grep '^30 100$'; do sleep 0.1; done; exit 7\r")
+        ada.see(r"\n\r?30 100\r")
         assert ada.leave() == 7
 
 
