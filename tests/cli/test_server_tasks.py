@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -55,12 +57,20 @@ class Laptop:
         return sorted(self.outbox_directory.glob("[0-9]*.json"))
 
 
+@pytest.fixture
+def port() -> Iterator[str]:
+    """A port that no other process gets while no server of ours listens on it."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # our servers set it, too
+        held.bind(("127.0.0.1", 0))
+        yield str(held.getsockname()[1])
+
+
 @pytest.mark.long
-def test_changes_wait_offline_and_conflicts_are_listed_and_resolved(tmp_path: Path) -> None:
+def test_changes_wait_offline_and_conflicts_are_listed_and_resolved(tmp_path: Path, port: str) -> None:
     home = Home(tmp_path / "server", is_new=True)
     home.place.mkdir()
-    with home.up() as up:
-        port = up.url.rpartition(":")[2]
+    with home.up("--port", port) as up:
         laptop = Laptop(tmp_path / "laptop", up)
         me = httpx.get(
             f"{up.url}/api/v1/me", headers={"Authorization": f"Bearer {laptop.token}"}, trust_env=False
