@@ -308,9 +308,10 @@ async def test_an_unused_session_is_parked_and_woken_by_the_next_use(tmp_path: P
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
         session = await sessions.create(server.services, who, NewSession())
-        await state(server, who, session.id, "idle")
+        await state(server, who, session.id, "idle", "parked")
         await server.host.call(session.id, requests.WriteFile("kept", b"yes"), by=who.user.id)
-        events = await until(server, session.id, "session.parked")
+        events = await until(server, session.id, "file.changed")
+        events += await until(server, session.id, "session.parked", after=len(events))
         parked = events[-1]
         assert isinstance(parked, SessionParked) and parked.snapshot > 0
         assert server.host.jails == 0  # type: ignore[attr-defined]
@@ -322,7 +323,7 @@ async def test_a_server_in_a_terminal_that_nobody_watches_keeps_running(tmp_path
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
         session = await sessions.create(server.services, who, NewSession())
-        await state(server, who, session.id, "idle")
+        await state(server, who, session.id, "idle", "parked")
         opened = await server.host.call(session.id, requests.OpenTerminal(), by=who.user.id)
         async with server.host.terminal(session.id, opened.id, by=who.user.id) as viewer:
             await viewer.write(b"python3 -m http.server\n")
@@ -336,7 +337,8 @@ async def test_a_server_in_a_terminal_that_nobody_watches_keeps_running(tmp_path
         ]
         async with server.host.terminal(session.id, opened.id, by=who.user.id) as viewer:
             await viewer.write(b"\x03")
-        await until(server, session.id, "session.parked")
+        count = len(await until(server, session.id, "terminal.opened"))
+        await until(server, session.id, "session.parked", after=count)
 
 
 async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None:
@@ -631,5 +633,5 @@ async def test_what_reads_deliveries_ends_also_when_one_is_over_at_that_moment(t
             for _ in range(turns):
                 await asyncio.sleep(0)
             running.cancel()
-            done, _ = await asyncio.wait([running], timeout=20)
+            done, _ = await asyncio.wait([running], timeout=DEADLINE_S)
             assert done, f"it goes on when it is cancelled {turns} turns of the loop later"
