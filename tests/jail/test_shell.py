@@ -18,6 +18,7 @@ from hutch.jail.jail_processes import below
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
 from hutch.jail.shell.command_results_and_events import CommandEnded, CommandStarted, ShellEvent
 from hutch.jail.shell.shell import Shell
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -307,12 +308,21 @@ async def test_cancelling_the_caller_ends_the_command(shell: Shell) -> None:
     assert ran.stdout == "1\n"
 
 
+async def started(shell: Shell, words: str) -> None:
+    """Wait until a program with these arguments runs, also while the shell has a command."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not (await shell.jail.run(["pgrep", "-fx", words])).stdout:
+            pass
+
+
 async def test_interrupt_ends_the_command_and_nothing_else(shell: Shell) -> None:
     await shell.run("v=1; sleep 173 &")
     task = asyncio.ensure_future(shell.run("f() { while :; do sleep 73; done; }; f\necho no"))
-    await asyncio.sleep(0.2)
+    # An interrupt is lost on a shell that is about to start a program.
+    for words in ("sleep 173", "sleep 73"):
+        await started(shell, words)
     await shell.interrupt()
-    ran = await asyncio.wait_for(task, 3)
+    ran = await asyncio.wait_for(task, DEADLINE_S)
     assert (ran.exit_code, ran.stdout, ran.restarted) == (130, "", False)
     assert (await shell.run("echo $v; pgrep -fx 'sleep 173' | wc -l")).stdout.split() == ["1", "1"]
     await shell.interrupt()
@@ -377,8 +387,11 @@ async def test_the_same_id_means_the_same_jail(workspace: Path) -> None:
                 pass
 
 
-async def test_streaming_yields_the_output_as_it_arrives(shell: Shell) -> None:
-    chunks = [chunk async for chunk in shell.stream("echo a; sleep 0.2; echo b >&2; (exit 4)")]
+async def test_streaming_yields_the_output_as_it_arrives(shell: Shell, workspace: Path) -> None:
+    chunks = []
+    async for chunk in shell.stream("echo a; until test -e seen; do sleep 0.02; done; echo b >&2; (exit 4)"):
+        chunks.append(chunk)
+        (workspace / "seen").touch()
     assert [(c.stream, c.data) for c in chunks[:2]] == [("stdout", b"a\n"), ("stderr", b"b\n")]
     assert chunks[-1].result is not None and chunks[-1].result.exit_code == 4
     assert chunks[-1].stream == "result"
@@ -396,7 +409,7 @@ async def test_leaving_a_stream_ends_the_command(shell: Shell) -> None:
 
 async def test_a_slow_reader_of_a_stream_makes_the_command_wait(shell: Shell) -> None:
     total = 0
-    async for chunk in shell.stream("head -c 20000000 /dev/zero", timeout_s=20):
+    async for chunk in shell.stream("head -c 20000000 /dev/zero", timeout_s=DEADLINE_S):
         total += len(chunk.data)
         if total < 1_000_000:
             await asyncio.sleep(0.05)
