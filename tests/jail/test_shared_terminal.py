@@ -225,9 +225,11 @@ async def test_a_daemon_that_keeps_printing_does_not_keep_the_terminal_open(
     (workspace / "daemon.py").write_text(
         "import os, sys, signal, time\n"
         "name = os.ttyname(0)\n"
-        "if os.fork(): time.sleep(0.5); sys.exit(4)\n"
+        "away, leaves = os.pipe()\n"
+        "if os.fork(): os.read(away, 1); sys.exit(4)\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "os.setsid()\n"
+        "os.write(leaves, b'x')\n"
         "while True:\n"
         "    try: os.write(os.open(name, os.O_WRONLY | os.O_NOCTTY), b'still here\\r\\n' * 100)\n"
         "    except OSError: time.sleep(0.001)\n"
