@@ -307,7 +307,9 @@ def test_a_server_that_is_ended_leaves_nothing(place: Place, number: signal.Sign
 
 def test_calls_are_answered_after_the_client_has_closed_its_input(place: Place) -> None:
     with raw(place) as server:
-        ask(server, "bash", {"command": "echo hello"})
+        ask(server, "bash", {"command": "true"})  # starts the jail, which may take longer than a server waits
+        assert server.stdout is not None and server.stdout.readline()
+        ask(server, "bash", {"command": "echo hello"}, number=2)
         printed, _ = server.communicate(timeout=TIMEOUT_S)
     assert server.returncode == 0
     assert json.loads(printed)["result"]["structuredContent"]["stdout"] == "hello\n"
