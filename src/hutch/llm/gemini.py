@@ -13,7 +13,7 @@ from hutch.llm.json_fields import Fields, count, fields
 from hutch.llm.provider_account import Account
 from hutch.llm.reply_normalization import CallIds, Meter, json_object
 from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, in_order
-from hutch.llm.transient_exception import Transient
+from hutch.llm.transient_error_type import Transient
 
 FINISHES: dict[str, interface.FinishReason] = {
     "STOP": "stop",

@@ -13,7 +13,7 @@ from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import STATUSES, ErrorDetails, explain_error
 from hutch.llm.reply_normalization import CallIds, json_arguments
 from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, Thought, in_order
-from hutch.llm.transient_exception import Transient
+from hutch.llm.transient_error_type import Transient
 
 WITHOUT_THOUGHTS = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse a request for encrypted thoughts
 

@@ -24,7 +24,7 @@ from hutch.llm.provider_account import Account
 from hutch.llm.provider_http_client import ApiError
 from hutch.llm.reply_cost import listed_models
 from hutch.llm.reply_limits import Bound
-from hutch.llm.transient_exception import TRANSIENT_STATUSES, Transient
+from hutch.llm.transient_error_type import TRANSIENT_STATUSES, Transient
 from hutch.system.lazy_dataclass import dataclass
 
 TOO_LONG = re.compile(

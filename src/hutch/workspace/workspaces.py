@@ -28,7 +28,7 @@ from hutch.workspace.lifecycle.workspace_builder import Complete, prepare, same_
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
-from hutch.workspace.lifecycle.workspace_usage import disk_bytes, last_used_ms
+from hutch.workspace.lifecycle.workspace_size_and_last_use import disk_bytes, last_used_ms
 from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspace_fork import fork
