@@ -7,9 +7,8 @@ state can be lost: it is rebuilt from the rows and the logs.
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 import structlog
 
@@ -35,9 +34,9 @@ from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_workspaces import levels_of, open_ahead_if_possible
 from hutch.flows.interviews.level_and_help_decisions import offer_help, propose_level, record_score
 from hutch.flows.interviews.lobby_and_presence import OFFLINE_MS, go_offline, note_sign
+from hutch.flows.interviews.work_beside_ticks import WorkBesideTicks
 from hutch.flows.interviews.workspace_file_copy import copy_work
 from hutch.flows.run_and_log_lookup import read_log
-from hutch.system.task_cancellation import cancel_and_wait
 
 TICK_S = 10.0
 ERASURE_INTERVAL_MS = 3_600_000
@@ -54,11 +53,9 @@ class InterviewWatch:
         self._observers: dict[str, CandidateWorkObserver] = {}  # by interview
         self._rooms: dict[str, str] = {}  # the interview of each watched workspace
         self._seen: defaultdict[str, list[Observed]] = defaultdict(list)  # events of workspaces
-        self._background: set[asyncio.Task[None]] = set()
+        self._beside = WorkBesideTicks(interviews)
         self._next_erasure_ms = 0
-        self._busy: set[str] = set()  # interviews whose hidden tests or growth are being measured
         self._over_ms: dict[str, float] = {}  # when the time of running interviews is over
-        self._preparing: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -85,7 +82,7 @@ class InterviewWatch:
             yield
         finally:
             listeners.remove(self._note)
-            await cancel_and_wait(*self._background)
+            await self._beside.cancel()
 
     def _note(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
         """Remember events of workspaces for the next tick, and tell observers about decisions."""
@@ -103,7 +100,7 @@ class InterviewWatch:
         """Handle these interviews and those whose time is over, or all. Returns the seconds until the next
         tick is due."""
         interviews = self._interviews
-        self._prepare_soon()
+        self._beside.prepare_languages()
         if ids is None:
             await self._erase_expired()
             found = await interviews.rows.unfinished()
@@ -153,7 +150,7 @@ class InterviewWatch:
         await repair_or_log(interviews, interview)
         await stop_left_workspaces(interviews, interview)
         if interview.untested:
-            self._start(interview, self._test_hidden(interview))
+            self._beside.start(interview.id, self._test_hidden(interview))
         if interview.phase == "running":
             await open_ahead_if_possible(interviews, interview)
             await self._decide(interview)
@@ -209,7 +206,7 @@ class InterviewWatch:
             elif (
                 observer.proposals.work.all_pass and observer.measured_s < observer.proposals.work.last_run_s
             ):
-                self._start(interview, self._measure(interview, observer))
+                self._beside.start(interview.id, self._measure(interview, observer))
 
     async def _measure(self, interview: Interview, observer: CandidateWorkObserver) -> None:
         """Measure how the time of a correct solution grows."""
@@ -223,43 +220,6 @@ class InterviewWatch:
 
     async def _test_hidden(self, interview: Interview) -> None:
         await run_untested(self._interviews, interview)
-
-    def _start(self, interview: Interview, work: Coroutine[Any, Any, None]) -> None:
-        """Work beside the ticks, one task of an interview at a time."""
-        if interview.id in self._busy:
-            work.close()
-            return
-        self._busy.add(interview.id)
-        self._run(self._finish(interview, work))
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        return task
-
-    def _prepare_soon(self) -> None:
-        """Prepare languages, one after another: each lobby asks for them."""
-        if self._interviews.unprepared and (self._preparing is None or self._preparing.done()):
-            self._preparing = self._run(self._prepare_languages())
-
-    async def _prepare_languages(self) -> None:
-        languages = list(self._interviews.unprepared)
-        self._interviews.unprepared.clear()
-        try:
-            await self._interviews.executor.prepare(languages)
-        except HutchError as error:  # the first run compiles what it needs
-            logger.warning("interview.language_not_prepared", error=str(error))
-
-    async def _finish(self, interview: Interview, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except HutchError as error:  # the next tick repeats it
-            logger.warning("interview.work_failed", session_id=interview.id, error=str(error))
-        except Exception:
-            logger.exception("interview.work_failed", session_id=interview.id)
-        finally:
-            self._busy.discard(interview.id)
 
 
 def _until_over_ms(interview: Interview, now_ms: int) -> int:
