@@ -36,7 +36,7 @@ MAX_UNREAD_INPUT_BYTES = 1 << 20  # typed, and not yet read by the program
 MAX_SIDE = 1000
 RESIZE_INTERVAL_S = 0.1  # each is a log event, and a dragged window sends sixty a second
 WATCHER_TIMEOUT_S = 2.0  # watchers must not hold up writers
-EXIT_TIMEOUT_S, EXIT_POLL_INTERVAL_S = 1.0, 0.01
+EXIT_TIMEOUT_S, EXIT_POLL_INTERVAL_S = 5.0, 0.01  # on a busy machine a killed program ends late
 MAX_ACK = 2**53
 ENDED = Ending("exit", 1000, "the program has ended")
 
