@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hutch.app import vault_secrets_and_redactor
+from hutch.app.database import database_of
 from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
@@ -38,8 +39,8 @@ async def open_local(
 ) -> AsyncIterator[Local]:
     """Open a session host in this process; the caller is the installation's first owner."""
     paths, redactor, name = loaded.paths, vault_secrets_and_redactor.redactor(loaded), reservation_name()
-    log_bytes = loaded.settings.sessions.log_bytes
-    async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
+    log_bytes, database = loaded.settings.sessions.log_bytes, await asyncio.to_thread(database_of, loaded)
+    async with open_log(database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
         await import_approvals(log, paths.approvals)
         hosting = local_host(loaded, log, redactor, reserved_for=name, jobs=jobs, in_place=in_place)
