@@ -26,6 +26,8 @@ NONE_YET = "There are no sessions yet. `hutch run` creates one."
 
 def is_new(loaded: settings.LoadedSettings) -> bool:
     """True when no database was ever created here; a lost one leaves its signing key."""
+    if loaded.settings.database.url is not None:
+        return False
     return not loaded.paths.database.exists() and not loaded.paths.signing_key.exists()
 
 

@@ -74,6 +74,16 @@ class SqliteDatabase:
         return DataVersionWatch(self.engine)
 
 
+def replace_lost_database(location: DatabaseLocation) -> None:
+    """Create an empty database for an installation that lost its own. Its keys and blobs stay."""
+    if isinstance(location, Path):
+        open_database(location, start_empty=True).dispose()
+        return
+    from hutch.store.postgresql_database import open_postgresql
+
+    open_postgresql(location, start_empty=True).engine.dispose()
+
+
 def open_location(location: DatabaseLocation, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> OpenDatabase:
     """Connect to a database; create its schema or migrate it to the newest. Blocks the thread."""
     if isinstance(location, Path):

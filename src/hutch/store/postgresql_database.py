@@ -1,6 +1,7 @@
 """Opens a database in PostgreSQL: checks, migrations, and what the event log needs of it."""
 
 from contextlib import AbstractContextManager
+from functools import partial
 
 from alembic import command
 from alembic.config import Config
@@ -8,7 +9,7 @@ from sqlalchemy import Connection, Engine, text
 
 from hutch.domain.errors import Unavailable
 from hutch.store.commit_watch import CommitWatch
-from hutch.store.database import MIGRATIONS
+from hutch.store.database import MIGRATIONS, left_behind
 from hutch.store.database_location import PostgresqlDatabase
 from hutch.store.log_write_sql import Transaction
 from hutch.store.postgresql_connection import (
@@ -16,6 +17,7 @@ from hutch.store.postgresql_connection import (
     create_postgresql_engine,
     translate_postgresql_errors,
 )
+from hutch.store.postgresql_migration_mark import check_not_marked
 from hutch.store.postgresql_transaction import PostgresqlTransaction
 from hutch.store.postgresql_watch import NotificationWatch
 from hutch.system.lazy_dataclass import dataclass
@@ -55,25 +57,42 @@ class OpenPostgresql:
         return translate_postgresql_errors(self.location)
 
     def open_transaction(self) -> Transaction:
-        return PostgresqlTransaction(self.engine)
+        check = partial(check_not_marked, location=self.location)
+        return PostgresqlTransaction(self.engine, check)
 
     def commit_watch(self) -> CommitWatch:
         return NotificationWatch(self.location)
 
 
-def open_postgresql(location: PostgresqlDatabase) -> OpenPostgresql:
-    """Connect to a database; create its schema or migrate it to the newest."""
+def open_postgresql(location: PostgresqlDatabase, *, start_empty: bool = False) -> OpenPostgresql:
+    """Connect to a database; create its schema or migrate it to the newest.
+
+    If the installation has files of an earlier database, a new one is created only with `start_empty`.
+    """
     with translate_postgresql_errors(location):
         engine = create_postgresql_engine(location)
         try:
             with engine.connect() as connection:
-                _check_server(connection, location)
-                if read_postgresql_revision(connection, location) != MIGRATIONS.revisions[-1]:
-                    migrate_postgresql(connection, location)
+                check_not_marked(connection, location)
+                prepare_schema(connection, location, start_empty=start_empty)
         except BaseException:
             engine.dispose()
             raise
         return OpenPostgresql(location, engine, NoFiles())
+
+
+def prepare_schema(connection: Connection, location: PostgresqlDatabase, *, start_empty: bool = True) -> None:
+    """Create the schema, or migrate it to the newest."""
+    _check_server(connection, location)
+    revision = read_postgresql_revision(connection, location)
+    if revision is None and not start_empty and (left := left_behind(location.data)):
+        raise Unavailable(
+            f"The database {location} is empty, and {location.data} holds {' and '.join(left)} of an "
+            f"installation. Move its rows: hutch migrate --to '{location}'; put back a backup of the "
+            "database, or start empty: hutch up --new"
+        )
+    if revision != MIGRATIONS.revisions[-1]:
+        migrate_postgresql(connection, location)
 
 
 def _check_server(connection: Connection, location: PostgresqlDatabase) -> None:

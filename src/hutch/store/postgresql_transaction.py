@@ -6,11 +6,11 @@ of commits. Each commit notifies the followers of other processes of the logs th
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import psycopg
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from hutch.domain.ids import SessionId
@@ -31,7 +31,8 @@ COPY_EVENTS = "COPY events (log_id, seq, at_ms, type, payload_hash, hash, salt, 
 class PostgresqlTransaction(Transaction):
     """A dedicated connection, used by one thread for one transaction after the other."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, check: Callable[[Connection], None]) -> None:
+        self._check = check  # of a new connection after one that broke: may it write?
         self._grown: dict[SessionId, int] = {}
         self._id = ""  # of the transaction
         super().__init__(engine)
@@ -102,6 +103,11 @@ class PostgresqlTransaction(Transaction):
         broken.invalidate()
         broken.close()
         self._connect()
+        try:
+            self._check(self.rows)
+        except BaseException:
+            self._session.close()
+            raise
 
     def _was_committed(self, transaction: str) -> bool:
         """True if a transaction is durable whose commit was not confirmed. Raises if nobody can tell."""
