@@ -44,9 +44,13 @@ class PostgresqlTransaction(Transaction):
 
     def begin(self) -> None:
         self._grown.clear()
-        if self._session.closed:
+        try:
+            cursor = self._session.execute(BEGIN)
+        except psycopg.OperationalError:  # the server was restarted meanwhile: nothing is lost
+            if not self._session.closed:
+                raise
             self._replace()
-        cursor = self._session.execute(BEGIN)
+            cursor = self._session.execute(BEGIN)
         while cursor.nextset():
             pass
         (self._id,) = cursor.fetchone() or ("",)
