@@ -134,6 +134,7 @@ async def test_a_commit_whose_confirmation_was_lost_is_looked_up(
         transaction.begin()
         transaction.add_key("key", b"")
         session = transaction._session
+        assert transaction.rows  # sends what is waiting
         if committed:
             session.execute("COMMIT")
         with connect(location) as killer:

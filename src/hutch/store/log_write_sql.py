@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any, cast
 
-from sqlalchemy import BindParameter, Dialect, Engine, bindparam, delete, select, update
+from sqlalchemy import BindParameter, Connection, Dialect, Engine, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from hutch.domain.ids import SessionId
@@ -103,8 +103,13 @@ class Transaction:
         self._connect()
 
     def _connect(self) -> None:
-        self.rows = self._engine.connect()  # the same connection, for infrequent statements
-        self._driver = cast(sqlite3.Connection, self.rows.connection.driver_connection)
+        self._rows = self._engine.connect()
+        self._driver = cast(sqlite3.Connection, self._rows.connection.driver_connection)
+
+    @property
+    def rows(self) -> Connection:
+        """The same connection, for infrequent statements."""
+        return self._rows
 
     def begin(self) -> None:
         self._driver.execute("BEGIN IMMEDIATE")  # take the write lock now: heads read below stay true
@@ -118,7 +123,7 @@ class Transaction:
             if self._driver.in_transaction:
                 self._driver.execute("ROLLBACK")
         except sqlite3.Error:
-            broken = self.rows
+            broken = self._rows
             self._connect()  # first: SQLite removes the write-ahead file with its last connection
             broken.invalidate()
             broken.close()
@@ -146,7 +151,7 @@ class Transaction:
 
     def close(self) -> None:
         self.rollback()
-        self.rows.close()
+        self._rows.close()
 
     def try_to_write(self) -> None:
         """Write and delete a row, to test whether the database is writable."""

@@ -20,7 +20,7 @@ from hutch.store.log_write_sql import LogState, Transaction
 CHANNEL = "hutch_logs"
 WRITE_LOCK = 0x4855544348  # "HUTCH"
 MAX_NOTIFIED_LOGS = 150  # in one notification, whose text has at most 8000 bytes
-MIN_COPIED_ROWS = 4  # for fewer, COPY takes longer than INSERT
+MIN_COPIED_ROWS = 16  # for fewer, COPY takes longer than INSERT
 RECONNECT_TIMEOUT_S = 10.0
 RECONNECT_DELAY_S = 0.2
 
@@ -35,15 +35,23 @@ class PostgresqlTransaction(Transaction):
         self._check = check  # of a new connection after one that broke: may it write?
         self._grown: dict[SessionId, int] = {}
         self._id = ""  # of the transaction
+        self._unsent: list[tuple[str, tuple[Any, ...]]] = []
         super().__init__(engine)
 
+    @property
+    def rows(self) -> Connection:
+        """The same connection, for infrequent statements."""
+        self._send()
+        return self._rows
+
     def _connect(self) -> None:
-        self.rows = self._engine.connect()
-        self._session = cast("psycopg.Connection[Any]", self.rows.connection.driver_connection)
-        self._driver = cast(Any, self._session)
+        self._rows = self._engine.connect()
+        self._session = cast("psycopg.Connection[Any]", self._rows.connection.driver_connection)
+        self._driver = cast(Any, _Driver(self))
 
     def begin(self) -> None:
         self._grown.clear()
+        self._unsent.clear()
         try:
             cursor = self._session.execute(BEGIN)
         except psycopg.OperationalError:  # the server was restarted meanwhile: nothing is lost
@@ -59,6 +67,8 @@ class PostgresqlTransaction(Transaction):
         """Commit. If the connection breaks meanwhile, ask on another one if it was committed."""
         try:
             with self._session.pipeline():
+                for statement, values in self._unsent:
+                    self._session.execute(statement, values)
                 for text in _notifications(self._grown):
                     self._session.execute("SELECT pg_notify(%s, %s)", (CHANNEL, text))
                 self._session.execute("COMMIT")
@@ -68,6 +78,7 @@ class PostgresqlTransaction(Transaction):
 
     def rollback(self) -> None:
         """Roll back. A connection that fails to do so is replaced at the next begin."""
+        self._unsent.clear()
         try:
             if not self._session.closed:
                 self._session.rollback()
@@ -83,6 +94,7 @@ class PostgresqlTransaction(Transaction):
 
     def open_log(self, session_id: SessionId, now_ms: int) -> LogState:
         values = (session_id, 0, GENESIS, now_ms, now_ms, False, 0, 0, "")
+        self._send()
         row = self._session.execute(self._sql.insert_log, values).fetchone()  # RETURNING its id
         assert row
         return LogState(row[0], *values)
@@ -93,22 +105,29 @@ class PostgresqlTransaction(Transaction):
 
     def add_events(self, rows: Iterable[tuple[Any, ...]]) -> None:
         rows = list(rows)
-        with self._session.cursor() as cursor:
-            if len(rows) < MIN_COPIED_ROWS:
-                for row in rows:
-                    cursor.execute(self._sql.insert_event, row)
-                return
-            with cursor.copy(COPY_EVENTS) as copy:
-                for row in rows:
-                    copy.write_row(row)
+        if len(rows) < MIN_COPIED_ROWS:
+            self._unsent += [(self._sql.insert_event, row) for row in rows]
+            return
+        with self._session.cursor() as cursor, cursor.copy(COPY_EVENTS) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def _send(self) -> None:
+        """Send the statements whose results nobody reads, without waiting after each."""
+        if not self._unsent:
+            return
+        unsent, self._unsent = self._unsent, []
+        with self._session.pipeline():
+            for statement, values in unsent:
+                self._session.execute(statement, values)
 
     def _replace(self) -> None:
-        broken = self.rows
+        broken = self._rows
         broken.invalidate()
         broken.close()
         self._connect()
         try:
-            self._check(self.rows)
+            self._check(self._rows)
         except BaseException:
             self._session.close()
             raise
@@ -127,6 +146,20 @@ class PostgresqlTransaction(Transaction):
                 if row and row[0] != "in progress":
                     return bool(row[0] == "committed")
             time.sleep(RECONNECT_DELAY_S)
+
+
+class _Driver:
+    """Executes the statements of the base class; those without a result before the next that has one."""
+
+    def __init__(self, transaction: PostgresqlTransaction) -> None:
+        self._transaction = transaction
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> "psycopg.Cursor[Any] | None":
+        if not statement.startswith("SELECT"):
+            self._transaction._unsent.append((statement, values))
+            return None
+        self._transaction._send()
+        return self._transaction._session.execute(statement, values)
 
 
 def _notifications(grown: dict[SessionId, int]) -> list[str]:
