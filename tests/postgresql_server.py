@@ -28,9 +28,9 @@ ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "hutch_template"
 START_TIMEOUT_S = 120
 INITDB_OPTIONS = ("-U", "hutch", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+DURABLE = "-durable"
+NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 SETTINGS = {
-    "fsync": "off",
-    "full_page_writes": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "autovacuum": "off",
@@ -93,10 +93,10 @@ class Server:
 
 
 @cache
-def server() -> Server:
-    """The server of this run; starts it when there is none."""
+def server(*, durable: bool = False) -> Server:
+    """The server of this run; starts it when there is none. It waits for the disk if it is durable."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid4().hex)
-    directory = Path(tempfile.gettempdir()) / f"hutch-postgresql-{run[:12]}"
+    directory = Path(tempfile.gettempdir()) / f"hutch-postgresql-{run[:12]}{DURABLE if durable else ''}"
     directory.mkdir(mode=0o700, exist_ok=True)
     with _locked(directory / "start.lock"):
         users = (directory / "users.lock").open("a+")
@@ -149,7 +149,8 @@ def _supervise(directory: Path) -> None:
     if os.fork():
         return
     os.setsid()
-    options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    settings = SETTINGS | ({} if directory.name.endswith(DURABLE) else NOT_DURABLE)
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     started = subprocess.Popen(
         [_program("postgres"), "-D", directory / "data", "-k", directory, *options],
         cwd=directory,

@@ -104,7 +104,8 @@ class Analytics:
         def read(connection: Connection) -> list[Row]:
             own = analytics_session_latencies
             source = _visible(analytics_latencies, own, window, ["kind", "name"], names)
-            slash: ColumnElement[str] = literal_column("'/'")  # two parameters would be two keys to PostgreSQL
+            # Two parameters would be two keys to PostgreSQL.
+            slash: ColumnElement[str] = literal_column("'/'")
             key = source.c.kind + slash + source.c.name
             return _grouped(connection, select(), source, key, names, by_time, (), "count")
 

@@ -25,7 +25,10 @@ RECONNECT_TIMEOUT_S = 10.0
 RECONNECT_DELAY_S = 0.2
 
 BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK}); SELECT pg_current_xact_id()::text"
-COPY_EVENTS = "COPY events (log_id, seq, at_ms, type, payload_hash, hash, salt, payload) FROM STDIN"
+COPY_EVENTS = (
+    "COPY events (log_id, seq, at_ms, type, payload_hash, hash, salt, payload) FROM STDIN (FORMAT BINARY)"
+)
+COPIED_TYPES = ("int8", "int8", "int8", "text", "text", "text", "bytea", "bytea")
 
 
 class PostgresqlTransaction(Transaction):
@@ -109,6 +112,7 @@ class PostgresqlTransaction(Transaction):
             self._unsent += [(self._sql.insert_event, row) for row in rows]
             return
         with self._session.cursor() as cursor, cursor.copy(COPY_EVENTS) as copy:
+            copy.set_types(COPIED_TYPES)
             for row in rows:
                 copy.write_row(row)
 
