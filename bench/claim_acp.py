@@ -21,7 +21,7 @@ from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.app.workspaces import workspaces_of
 from hutch.cli.local_session_client import LocalSessions
 from hutch.domain.session import Delivery, NewSession
-from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.in_place_workspaces import InPlaceDirectories
 
 RUNS, WARM_UP = 25, 3
 MAX_ADDED_MS = 10

@@ -25,7 +25,7 @@ from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.jail.shell.shell import Shell
 from hutch.sessions import file_and_command_requests as requests
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.file_change_recorder import ChangeRecorder
 from hutch.sessions.snapshot_schedule import SnapshotSchedule
 from tests.agent.run_setups import SetupOptions, open_setup

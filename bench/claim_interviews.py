@@ -2,32 +2,42 @@
 
 Each candidate has an account, types, runs tests and converses with a scripted assistant; for each of them an
 assessor watches the file and the events. Afterwards every character, prompt and test run must be in what the
-assessor received, without a gap in its numbers.
+assessor received, without a gap in its numbers. The clients run in processes of their own, but share the
+processors of this machine with the server and its jails.
 """
 
 import asyncio
 import base64
 import json
+import multiprocessing
 import os
 import random
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 from bench.result_row import Row, percentile
-from bench.server_and_browser import Server, server
+from bench.server_and_browser import Server, load, server
+from prometheus_client.parser import text_string_to_metric_families
 from pycrdt import Doc, Text
 from websockets.asyncio.client import ClientConnection, connect
 
 INTERVIEWS = int(os.environ.get("BENCH_INTERVIEWS", "100"))
+CLIENT_PROCESSES = 4
 TYPING_S = 60.0
-NEXT_S = 0.5  # from one candidate's next question to another's; the rest goes on typing
-KEY_S = 0.5  # on average: people think while they type
-BEAT_S, TESTS_S, PROMPT_S = 5.0, 60.0, 40.0  # from one to the next, of each candidate
+# Of each candidate, on average. People do each of these less often: two keys a second are a typist who never
+# stops to think.
+KEY_S, PROMPT_S, TESTS_S = 0.5, 60.0, 90.0
+BEAT_S, REPORT_S = 5.0, 20.0  # heartbeats of the page, and its reports of events such as a paste
+# From one candidate's next question to another's, while the others go on: with questions of 20 minutes, 100
+# interviews would need one every 12 s.
+NEXT_S = 1.5
 TIMEOUT_S = 120.0
 FILE = 7  # the number by which a client names the file
 QUESTIONS = (("meeting-rooms", "bookings.py"), ("rate-limiter", "limiter.py"))
@@ -36,11 +46,12 @@ AT_ONCE = 4  # while they are set up
 
 @dataclass
 class OngoingInterview:
-    """An interview with its candidate, and all that happened in it."""
+    """An interview with the credentials of its candidate, and all that happened in it."""
 
-    candidate: httpx.AsyncClient
     id: str
-    workspace: str = ""
+    workspace: str
+    cookies: dict[str, str]
+    headers: dict[str, str]
     keys: list[float] = field(default_factory=list)  # when each was typed
     delays_ms: list[float] = field(default_factory=list)  # until the assessor had it
     base: int = 0  # the length of the starter
@@ -71,6 +82,11 @@ class Editor:
     def text(self) -> str:
         return str(self._text)
 
+    @property
+    def length(self) -> int:
+        """In bytes. Unlike `text` it costs nothing."""
+        return len(self._text)
+
     async def open(self, path: str) -> None:
         state = base64.b64encode(self._doc.get_state()).decode()
         frame = {"type": "open", "document": FILE, "path": path, "epoch": "", "state": state}
@@ -94,24 +110,20 @@ class Editor:
 
 
 def measure() -> Iterator[Row]:
-    with tempfile.TemporaryDirectory() as directory:
-        place = Path(directory)
-        with _server(place) as found:
-            ongoing = asyncio.run(_conduct(found))
+    with tempfile.TemporaryDirectory() as directory, _server(Path(directory)) as found:
+        ongoing = asyncio.run(_begin_all(found))
+        before = asyncio.run(_measured(found))
+        ongoing = _work_in_processes(found, ongoing)
+        after = asyncio.run(_measured(found))
+    _print_work(before, after)
     delays = [each for interview in ongoing for each in interview.delays_ms]
+    lost = float(sum(each.lost for each in ongoing))
+    ready = percentile([interview.next_ms for interview in ongoing], 95)
     label = f"{len(ongoing)} interviews with chat, tests and typing"
     yield Row(f"{label}: key to assessor, p95", percentile(delays, 95), None, "ms", 100)
     yield Row(f"{label}: key to assessor, p50", percentile(delays, 50), None, "ms", 100)
-    yield Row(
-        f"{label}: lost keys, prompts and test runs", float(sum(each.lost for each in ongoing)), None, "", 0
-    )
-    yield Row(
-        f"{label}: next question ready, p95",
-        percentile([interview.next_ms for interview in ongoing], 95),
-        None,
-        "ms",
-        300,
-    )
+    yield Row(f"{label}: lost keys, prompts and test runs", lost, None, "", 0)
+    yield Row(f"{label}: next question ready, p95", ready, None, "ms", 300)
 
 
 def _server(place: Path) -> Any:
@@ -126,54 +138,102 @@ def _server(place: Path) -> Any:
     return server(place / "home", **settings)
 
 
-async def _conduct(place: Server) -> list[OngoingInterview]:
-    """Set all interviews up, then let all candidates work at once."""
+@dataclass(frozen=True)
+class Work:
+    """The work of the server so far, as it measures it."""
+
+    at: float
+    processor_s: float
+    polls: float  # of its event loop
+    late_polls: float  # by more than 0.1 s
+
+
+async def _measured(place: Server) -> Work:
+    async with place.api as owner:
+        answer = await owner.get(f"{place.url}/metrics")
+    found = {
+        (sample.name, sample.labels.get("le", "")): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+        if sample.name.startswith(("process_cpu", "hutch_event_loop_lag"))
+    }
+    lag = "hutch_event_loop_lag_seconds_bucket"
+    polls = found[lag, "+Inf"]
+    seconds = found["process_cpu_seconds_total", ""]
+    return Work(time.monotonic(), seconds, polls, polls - found[lag, "0.1"])
+
+
+def _print_work(before: Work, after: Work) -> None:
+    cores = (after.processor_s - before.processor_s) / (after.at - before.at)
+    late = (after.late_polls - before.late_polls) / (after.polls - before.polls)
+    print(f"the server used {cores:.2f} cores; its event loop was late by 0.1 s in {late:.1%} of polls")
+    print(load())
+
+
+async def _begin_all(place: Server) -> list[OngoingInterview]:
     turn = asyncio.Semaphore(AT_ONCE)
     async with place.api as owner:
-        ongoing = await asyncio.gather(*(_begun(place, owner, turn, number) for number in range(INTERVIEWS)))
-        begin = time.monotonic() + 5
-        await asyncio.gather(
-            *(_work(place, owner, interview, at, begin) for at, interview in enumerate(ongoing))
-        )
-        for interview in ongoing:
-            await interview.candidate.aclose()
-    return ongoing
+        return await asyncio.gather(*(_begun(place, owner, turn, number) for number in range(INTERVIEWS)))
 
 
 async def _begun(
     place: Server, owner: httpx.AsyncClient, turn: asyncio.Semaphore, number: int
 ) -> OngoingInterview:
     """A planned interview, whose candidate has come and whose first question is open."""
-    async with turn:
+    async with (
+        turn,
+        httpx.AsyncClient(base_url=owner.base_url, trust_env=False, timeout=TIMEOUT_S) as candidate,
+    ):
         questions = [{"id": name, "language": "python"} for name, _ in QUESTIONS]
         plan = {"title": f"Interview {number}", "questions": questions, "minutes": 60}
         made = await _ok(owner.post("/interviews", json=plan))
         invited = await _ok(owner.post(f"/interviews/{made['id']}/invitations", json={"role": "candidate"}))
-        candidate = httpx.AsyncClient(base_url=owner.base_url, trust_env=False, timeout=TIMEOUT_S)
         accepted = {
             "invite": invited["url"].partition("#")[2],
             "name": f"candidate-{number}",
             "password": "correct horse battery",
         }
         answer = await _ok(candidate.post("/invites/accept", json=accepted))
-        candidate.headers.update({"X-CSRF-Token": answer["csrf"], "Origin": place.url})
-        interview = OngoingInterview(candidate, made["id"])
-        await _ok(candidate.post(f"/interviews/{interview.id}/lobby", json={}))
-        begun = await _ok(owner.post(f"/interviews/{interview.id}/begin"))
-        interview.workspace = begun["question"]["workspace"]
-        await _file(candidate, interview.workspace, QUESTIONS[0][1])
-        return interview
+        headers = {"X-CSRF-Token": answer["csrf"], "Origin": place.url}
+        candidate.headers.update(headers)
+        await _ok(candidate.post(f"/interviews/{made['id']}/lobby", json={}))
+        begun = await _ok(owner.post(f"/interviews/{made['id']}/begin"))
+        workspace = begun["question"]["workspace"]
+        await _file(candidate, workspace, QUESTIONS[0][1])
+        return OngoingInterview(made["id"], workspace, dict(candidate.cookies), headers)
+
+
+def _work_in_processes(place: Server, ongoing: Sequence[OngoingInterview]) -> list[OngoingInterview]:
+    """Let all candidates work at once, and take what happened."""
+    begin = time.monotonic() + 5  # this clock is the same in all processes
+    ends = [begin + TYPING_S + at * NEXT_S for at in range(len(ongoing))]
+    work = partial(_work_in_process, place, begin)
+    shares = [list(zip(ongoing, ends, strict=True))[at::CLIENT_PROCESSES] for at in range(CLIENT_PROCESSES)]
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(CLIENT_PROCESSES, mp_context=fresh) as processes:
+        return [each for done in processes.map(work, shares) for each in done]
+
+
+def _work_in_process(
+    place: Server, begin: float, share: Sequence[tuple[OngoingInterview, float]]
+) -> list[OngoingInterview]:
+    async def conduct() -> None:
+        async with place.api as owner:
+            await asyncio.gather(*(_work(place, owner, each, begin, ends) for each, ends in share))
+
+    asyncio.run(conduct())
+    return [each for each, _ in share]
 
 
 async def _work(
-    place: Server, owner: httpx.AsyncClient, interview: OngoingInterview, at: int, begin: float
+    place: Server, owner: httpx.AsyncClient, interview: OngoingInterview, begin: float, ends: float
 ) -> None:
     """Type, run tests and ask until it is this candidate's turn for the next question; watch all of it."""
-    path = QUESTIONS[0][1]
-    cookies = "; ".join(f"{name}={value}" for name, value in interview.candidate.cookies.items())
-    headers = {"Cookie": cookies, "Origin": place.url}
+    path, pairs = QUESTIONS[0][1], (f"{name}={value}" for name, value in interview.cookies.items())
+    headers = {"Cookie": "; ".join(pairs), "Origin": place.url}
+    candidate = _client(owner, cookies=interview.cookies, headers=interview.headers)
     watching = asyncio.ensure_future(_watch(owner, interview))
-    try:
+    async with candidate:
         async with (
             _socket(place, interview.workspace, headers) as typing,
             _socket(place, interview.workspace, {"Authorization": owner.headers["Authorization"]}) as looking,
@@ -182,11 +242,10 @@ async def _work(
             await typed.open(path)
             await seen.open(path)
             assert typed.text == seen.text, "both have the starter"
-            interview.base = len(seen.text)
+            interview.base = seen.length
             reading = [asyncio.ensure_future(each) for each in (_see(interview, seen), typed.read_all())]
-            ends = begin + TYPING_S + at * NEXT_S
-            acts = [_type(interview, typed, begin + random.random(), ends), _act(interview, begin, ends)]
-            await asyncio.gather(*acts)
+            acts = _act(candidate, interview, begin, ends)
+            await asyncio.gather(_type(interview, typed, begin + random.random(), ends), acts)
             await _until(lambda: len(interview.delays_ms) == len(interview.keys), "all keys have arrived")
             interview.is_same = typed.text == seen.text
             for task in reading:
@@ -196,11 +255,10 @@ async def _work(
             "all events",
         )
         began = time.perf_counter()
-        moved = await _ok(interview.candidate.post(f"/interviews/{interview.id}/next", json={"after": 1}))
-        await _file(interview.candidate, moved["question"]["workspace"], QUESTIONS[1][1])
+        moved = await _ok(candidate.post(f"/interviews/{interview.id}/next", json={"after": 1}))
+        await _file(candidate, moved["question"]["workspace"], QUESTIONS[1][1])
         interview.next_ms = (time.perf_counter() - began) * 1000
-    finally:
-        watching.cancel()
+    watching.cancel()
 
 
 async def _type(interview: OngoingInterview, editor: Editor, begins: float, ends: float) -> None:
@@ -211,37 +269,46 @@ async def _type(interview: OngoingInterview, editor: Editor, begins: float, ends
         await asyncio.sleep(KEY_S * (0.5 + random.random()))
 
 
-async def _act(interview: OngoingInterview, begin: float, ends: float) -> None:
-    """Heartbeats, the events of the client, runs of tests, prompts: each candidate at times of their own."""
-    await asyncio.sleep(max(0.0, begin - time.monotonic()))
-    clock = dict.fromkeys(("beat", "tests", "prompt"), 0.0)
-    clock["tests"], clock["prompt"] = (
-        time.monotonic() + random.random() * each for each in (TESTS_S, PROMPT_S)
-    )
-    while time.monotonic() < ends:
-        now = time.monotonic()
-        if now >= clock["beat"]:
-            clock["beat"] = now + BEAT_S
-            await _ok(interview.candidate.post(f"/interviews/{interview.id}/heartbeat"))
-            batch = {"events": [{"type": "code_change", "data": {"length": len(interview.keys)}}]}
-            await _ok(interview.candidate.post(f"/interviews/{interview.id}/events/batch", json=batch))
-        if now >= clock["tests"]:
-            clock["tests"] = now + TESTS_S
+async def _act(candidate: httpx.AsyncClient, interview: OngoingInterview, begin: float, ends: float) -> None:
+    """Heartbeats, reports of the page, runs of tests, prompts: each candidate at times of their own."""
+    room, workspace = f"/interviews/{interview.id}", f"/sessions/{interview.workspace}"
+
+    async def beat() -> None:
+        await _ok(candidate.post(f"{room}/heartbeat"))
+
+    async def report() -> None:
+        events = [{"type": "focus", "data": {}}]
+        await _ok(candidate.post(f"{room}/events/batch", json={"events": events}))
+
+    async def test() -> None:
+        answer = await candidate.post(f"{workspace}/tests", json={"wait_s": 0})
+        if answer.status_code != 409:  # the last run goes on: the page offers no other
+            assert answer.status_code < 300, answer.text
             interview.tests += 1
-            await _ok(interview.candidate.post(f"/sessions/{interview.workspace}/tests", json={"wait_s": 0}))
-        if now >= clock["prompt"]:
-            clock["prompt"] = now + PROMPT_S
-            interview.prompts += 1
-            prompt = {"type": "prompt", "text": "Where should I look?"}
-            await _ok(interview.candidate.post(f"/sessions/{interview.workspace}/inputs", json=prompt))
-        await asyncio.sleep(0.2)
+
+    async def ask() -> None:
+        interview.prompts += 1
+        await _ok(
+            candidate.post(f"{workspace}/inputs", json={"type": "prompt", "text": "Where should I look?"})
+        )
+
+    async def repeat(act: Callable[[], Awaitable[None]], every_s: float) -> None:
+        at = begin + random.random() * min(every_s, TYPING_S)  # so that each does everything at least once
+        while at < ends:
+            await asyncio.sleep(max(0.0, at - time.monotonic()))
+            await act()
+            at = max(at + every_s, time.monotonic())
+
+    await asyncio.gather(
+        repeat(beat, BEAT_S), repeat(report, REPORT_S), repeat(test, TESTS_S), repeat(ask, PROMPT_S)
+    )
 
 
 async def _see(interview: OngoingInterview, editor: Editor) -> None:
     """Note when each key arrives at the assessor."""
     while True:
         await editor.read()
-        now, arrived = time.perf_counter(), len(editor.text) - interview.base
+        now, arrived = time.perf_counter(), editor.length - interview.base
         for typed_at in interview.keys[len(interview.delays_ms) : arrived]:
             interview.delays_ms.append((now - typed_at) * 1000)
 
@@ -278,6 +345,11 @@ async def _ok(request: Awaitable[httpx.Response]) -> Any:
     return answer.json() if answer.content else None
 
 
+def _client(owner: httpx.AsyncClient, **options: Any) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=owner.base_url, trust_env=False, timeout=TIMEOUT_S, **options)
+
+
 def _socket(place: Server, session: str, headers: dict[str, str]) -> Any:
     address = f"{place.url.replace('http', 'ws', 1)}/api/v1/sessions/{session}/documents/socket"
-    return connect(address, additional_headers=headers, compression=None, proxy=None)
+    # Browsers send no pings.
+    return connect(address, additional_headers=headers, compression=None, proxy=None, ping_interval=None)

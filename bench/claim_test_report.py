@@ -20,7 +20,7 @@ from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.agent.repository_testing.session_test_runs import RequestedTests, SessionTests
 from hutch.agent.repository_testing.test_results import Report
 from hutch.agent.repository_testing.test_run_in_jail import read_report
-from hutch.agent.repository_testing.workspace_test_suites import RepositoryTests, placed
+from hutch.agent.repository_testing.workspace_test_suite_runs import RepositoryTests, placed
 from hutch.agent.session_recorder import Recorder
 from hutch.domain.events import SessionOpened
 from hutch.domain.ids import new_session_id

@@ -9,7 +9,7 @@ from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain.redaction import Redactor
 from hutch.flows.directory_tools import FOR_AGENTS_ONLY
 from hutch.gateway.mcp.early_handshake import TOOL_LIST
-from hutch.gateway.mcp.tool_titles_and_schemas import OUTPUTS, TITLES
+from hutch.gateway.mcp.tool_titles_and_output_schemas import OUTPUTS, TITLES
 
 
 def text() -> str:

@@ -36,7 +36,7 @@ LATE = (  # loaded when they are needed
     ),
     *("hutch.cli.local_session_client", "hutch.cli.run_lifecycle", "hutch.cli.screens.app"),
     *(
-        "hutch.gateway.mcp.agent_tool_server",
+        "hutch.gateway.mcp.directory_tool_server",
         "hutch.gateway.server_lifecycle",
         "hutch.store.vault",
         "tests.gateway.api_server",

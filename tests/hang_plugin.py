@@ -29,6 +29,7 @@ EXIT_CODE = 70
 FRAME_AND_AWAITED = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
 STALL_CHECK_INTERVAL_S = 5.0
 TRACEBACK_S = 5.0  # for workers to write the stacks of their threads
+MIN_START_LIMIT_S = 600.0  # for workers to start and to collect the tests
 DEAF_S = 60.0  # after this, a main thread that does not return from C code is ended from another thread
 
 
@@ -107,6 +108,7 @@ class StallWatch:
     def __init__(self, limit_s: float, output: TextIO) -> None:
         self._limit_s = limit_s
         self._output = output
+        self._is_starting = True  # no worker has collected its tests yet
         self._over = threading.Event()
         self._progress_at = time.monotonic()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -125,16 +127,19 @@ class StallWatch:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         self._progress_at = time.monotonic()
+        self._is_starting = False
 
     def _watch(self) -> None:
         ended_before = False
         while not self._over.wait(min(STALL_CHECK_INTERVAL_S, self._limit_s)):
-            if time.monotonic() - self._progress_at < self._limit_s:
+            limit_s = max(self._limit_s, MIN_START_LIMIT_S) if self._is_starting else self._limit_s
+            if time.monotonic() - self._progress_at < limit_s:
                 continue
-            print(f"\nNo test has ended for {self._limit_s:.0f} s. The workers:", file=self._output)
+            print(f"\nNo test has ended for {limit_s:.0f} s. The workers:", file=self._output)
             if ended_before:
                 print("Ending them did not help.", file=self._output, flush=True)
                 os._exit(EXIT_CODE)
+            self._is_starting = True
             end_workers(self._output)
             ended_before = True
             self._progress_at = time.monotonic()
@@ -142,7 +147,8 @@ class StallWatch:
 
 def end_workers(output: TextIO) -> None:
     """Show the state of each child process, then let it write its stacks and end."""
-    for child in children():
+    stalled = children()  # without the workers that replace them
+    for child in stalled:
         with suppress(OSError, StopIteration):  # it has ended meanwhile, or the kernel shows no stacks
             status = Path(f"/proc/{child}/status").read_text().splitlines()
             state = next(line for line in status if line.startswith("State:")).split(maxsplit=1)[1]
@@ -153,7 +159,7 @@ def end_workers(output: TextIO) -> None:
         signal.SIGABRT,
         signal.SIGKILL,
     ):  # pytest writes the stacks of all threads at SIGABRT
-        for child in children():
+        for child in stalled:
             with suppress(ProcessLookupError):
                 os.kill(child, signal_number)
         time.sleep(TRACEBACK_S)

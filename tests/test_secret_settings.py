@@ -11,7 +11,7 @@ from hutch.app.forge_triggers import webhook_secret
 from hutch.app.forges import tokens_of
 from hutch.app.user_directory_tools import find_mcp_token
 from hutch.domain.errors import BadRequest, Unavailable
-from hutch.domain.known_secret_names import SECRETS
+from hutch.domain.hutch_secret_names import SECRETS
 from hutch.domain.redaction import Redactor
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load

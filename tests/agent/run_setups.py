@@ -10,7 +10,7 @@ from typing import Any
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.persona import load_persona
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.agent.run_persona_tools_and_rules import equip
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.session_recorder import Recorder
@@ -44,7 +44,7 @@ from hutch.llm.interface import (
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted_model import ScriptedModel
 from hutch.llm.scripted_reply_file import parse_cassette
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.file_change_recorder import ChangeRecorder
 from hutch.store.event_log import open_log
 from hutch.workspace.lifecycle.workspace_builder import prepare

@@ -11,7 +11,7 @@ from hutch.agent.repository_testing.runner_detection import detect
 from hutch.agent.repository_testing.test_results import SHOWN_CHARS, is_missing
 from hutch.agent.repository_testing.test_run_in_jail import OUTPUT, run_tests
 from hutch.agent.repository_testing.test_selection import Selection, select
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT

@@ -60,6 +60,24 @@ async def test_words_find_parts_of_identifiers_and_other_forms(tmp_path: Path) -
     assert nothing.data["matches"] == [] and "No match" in nothing.text
 
 
+async def test_sources_come_before_data_examples_and_pages_that_match_as_well(tmp_path: Path) -> None:
+    line = b"the spooler drains its queue\n"
+    paths = ("data/a.json", "docs/a.md", "examples/a.py", "spool/a.py")
+    async with open_tool_env(tmp_path, {**FILES, **dict.fromkeys(paths, line)}) as env:
+        found = await env.use("search_code", query="drains")
+    assert [each["path"] for each in found.data["matches"]] == [
+        *("spool/a.py", "docs/a.md", "data/a.json", "examples/a.py"),
+    ]
+
+
+async def test_of_files_that_mention_a_word_the_large_one_comes_first(tmp_path: Path) -> None:
+    work = "".join(f"def step_{number}():\n    drain({number})\n" for number in range(200))
+    files = {**FILES, "all_steps.py": b"drain()\n", "steps.py": work.encode()}
+    async with open_tool_env(tmp_path, files) as env:
+        found = await env.use("search_code", query="drain")
+    assert [each["path"] for each in found.data["matches"]] == ["steps.py", "all_steps.py"]
+
+
 async def test_changes_are_found_at_once_and_only_they_are_parsed(tmp_path: Path) -> None:
     async with open_tool_env(tmp_path, FILES) as env:
         await env.use("search_code", query="RetryPolicy")

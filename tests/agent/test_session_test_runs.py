@@ -15,7 +15,7 @@ from hutch.agent.repository_testing.session_test_runs import (
     SessionTests,
 )
 from hutch.agent.repository_testing.test_selection import Selection
-from hutch.agent.repository_testing.workspace_test_suites import RepositoryTests, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import RepositoryTests, SuiteOptions
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import RanTests, StartedTests
@@ -208,15 +208,16 @@ async def test_a_cancelled_caller_leaves_an_end_in_the_log(tmp_path: Path) -> No
 
 
 async def test_silence_stops_tests_and_is_named(tmp_path: Path) -> None:
-    async with opened(tmp_path, SLOW, silence_s=2) as here:
+    command = "printf 'TAP version 13\\n1..2\\nok 1 - a\\n'; sleep 600"  # a shell prints sooner than Python
+    async with opened(tmp_path, ADDING, command=command, silence_s=5) as here:
         ended = await here.run()
     assert (ended.event.limit, ended.event.ok, ended.event.passed) == ("tests.silence_s", False, 1)
     assert "printed nothing for too long" in ended.event.reason
 
 
 async def test_output_keeps_tests_alive(tmp_path: Path) -> None:
-    command = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done"
-    async with opened(tmp_path, ADDING, command=command, silence_s=2) as here:
+    command = "for i in 1 2 3 4 5 6; do echo $i; sleep 1; done"
+    async with opened(tmp_path, ADDING, command=command, silence_s=5) as here:
         assert (await here.run()).event.ok
 
 

@@ -715,7 +715,7 @@ async def traps_in_workspace(setup) -> None:
         done = await jail.run(["sh", "-c", script], timeout_s=TIMEOUT_S)
         assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         after = await jail.run(["echo", "alive"])
-        # What others write to the disk meanwhile counts as the jail's while it hides a directory.
+        # While the jail hides a directory, writes of others to the disk count as its own.
         named = after.limit_hit and after.limit_hit.limit == "workspace_growth_bytes"
         assert after.stdout == b"alive\n" or named, after
     opening = asyncio.create_task(asyncio.to_thread((place / "fifo").read_bytes))

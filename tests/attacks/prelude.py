@@ -1,5 +1,5 @@
 # ruff: noqa: F401, PTH110, PTH208
-# What every attack's program begins with. It is text, run inside by any Python from 3.9 on.
+# The beginning of every attack program. It is text, run inside by any Python from 3.9 on.
 import ctypes
 import errno
 import fcntl

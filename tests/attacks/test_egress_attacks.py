@@ -312,7 +312,7 @@ async def test_body_with_two_lengths_smuggles_nothing(framing: bytes) -> None:
         head = b"POST http://" + where + b"/ HTTP/1.1\r\nHost: " + where + b"\r\n" + framing + b"\r\n"
         assert await refused_whole(client, head + smuggled)
         assert server.connections == 0
-        # What is well framed ends where it says: the rest is not passed on.
+        # A well-framed body ends at its stated length: the rest is not passed on.
         proper = head.replace(framing, b"Transfer-Encoding: chunked\r\n")
         assert status(await client.ask(proper + smuggled)) == 200
         assert b"smuggled" not in server.received

@@ -23,7 +23,7 @@ def test_attach_shows_a_session_and_sends_input(server: ServerHome) -> None:
     id = server.new(
         {"text": "I will look.", "pace_s": 0.01, "calls": [call("bash", command="echo seen-42")]},
         {"calls": [call("ask_user", question="Which colour?", choices=["red", "blue"])]},
-        {"text": "I wait a little.", "calls": [call("bash", command="sleep 2")]},
+        {"text": "I wait a little.", "calls": [call("bash", command="until [ -e go ]; do sleep 0.1; done")]},
         {"text": "So be it.", "times": 100},
         prompt="Look around",
         persona=PAIR,
@@ -46,6 +46,7 @@ def test_attach_shows_a_session_and_sends_input(server: ServerHome) -> None:
         ada.type("\x03")
         ada.see(f"Detached; the session continues. Return with: hutch attach {id[-6:]}")
         assert ada.leave() == exit_codes.OK
+    assert server.say("files", "put", id, "-", "go", stdin="").returncode == exit_codes.OK
     server.until(id, "idle")
     with server.visitor("attach", id[-6:]) as ada:
         ada.see("you: Look around.*you: and be quick.*So be it.*idle")

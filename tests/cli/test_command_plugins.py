@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exit_codes
-from hutch.cli.command_plugins import find_plugin, find_plugins
 from hutch.cli.command_table import COMMANDS
+from hutch.cli.entry_point_commands import find_plugin, find_plugins
 from tests.cli.attached_users import running_server
 from tests.cli.hutch_up_process import HUTCH
 from tests.deadline import DEADLINE_S

@@ -22,7 +22,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.ids import new_user_id
 from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.repo_url import parse_repo_url
-from hutch.gateway.auth.optional_oidc_login import SECRET as OIDC_SECRET
+from hutch.gateway.auth.optional_oidc_import import SECRET as OIDC_SECRET
 from hutch.llm.model_and_key_names import PROVIDERS, key_name
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.schema import FIELDS

@@ -49,10 +49,12 @@ async def driven(app: SessionsApp, size: tuple[int, int] = SIZE) -> AsyncIterato
 
 
 async def until(pilot: Driven, is_so: Callable[[], Any]) -> None:
+    """Wait for something, and then for what the screen still has to do: a new one is composed later."""
     async with asyncio.timeout(TIMEOUT_S):
         while not is_so():
             await asyncio.sleep(0.05)
             await pilot.pause()
+        await pilot.pause()
 
 
 def shown(app: SessionsApp) -> str:
@@ -129,7 +131,7 @@ async def test_a_new_session_is_created_and_opened(server: ServerHome, app: Sess
         await until(pilot, lambda: isinstance(app.screen, ListScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, NewSession))
-        assert "Escape: cancel" in shown(app)  # it fits the smallest terminal
+        await see(pilot, app, "Escape: cancel")  # it fits the smallest terminal
         app.screen.query_one("#repository").value = ""  # type: ignore[attr-defined]
         app.screen.query_one("#model").value = model  # type: ignore[attr-defined]
         await pilot.press(*"Greet", "enter")
@@ -189,6 +191,7 @@ async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(
         await until(pilot, lambda: isinstance(app.screen, PatchScreen))
         await see(pilot, app, r"\+one")
         await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ListScreen))
         await pilot.press("r")
         await see(pilot, app, f"{id[-6:]} +running")
         await pilot.press("x")
@@ -206,15 +209,21 @@ async def test_search_help_and_untrusted_text(server: ServerHome, app: SessionsA
     server.new({"text": "x"}, purpose="needle [bold red]not markup[/] \x1b[31m")
     async with driven(app) as pilot:
         await see(pilot, app, "needle")
-        await pilot.press("slash", *"needle")
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        await pilot.press(*"needle")
         await see(pilot, app, r"1 sessions.*/needle")
         await see(pilot, app, r"needle \[bold red\]not markup\[/\] \\x1b\[31m")
-        await pilot.press("enter", "question_mark")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.focused, SessionTable))
+        await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, Help))
         await see(pilot, app, "q +quit; sessions continue")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ListScreen))
-        await pilot.press("slash", *"zzzz")
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        await pilot.press(*"zzzz")
         await see(pilot, app, "No session matches")
         await pilot.press("escape")
         await see(pilot, app, "needle")
@@ -225,7 +234,7 @@ async def test_light_and_dark_and_wide(server: ServerHome, app: SessionsApp) -> 
         await see(pilot, app, "sessions, ")
         assert app.current_theme.dark
         await pilot.press("t")
-        assert not app.current_theme.dark
+        await until(pilot, lambda: not app.current_theme.dark)
         table, preview = app.screen.query_one(SessionTable), app.screen.query_one("#preview")
         assert table.region.y == preview.region.y
     again = SessionsApp()
@@ -244,7 +253,7 @@ async def test_a_server_can_be_started_from_the_app(
         app = SessionsApp()
         async with driven(app) as pilot:
             await until(pilot, lambda: isinstance(app.screen, StartServer))
-            assert "No server is running here" in shown(app)
+            await see(pilot, app, "No server is running here")
             await pilot.press("s")
             await until(pilot, lambda: isinstance(app.screen, ListScreen))
             await see(pilot, app, "There are no sessions yet. Press n to create one.")

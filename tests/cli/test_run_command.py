@@ -769,7 +769,7 @@ class Person:
         deadline = time.monotonic() + DEADLINE_S
         while self.poll():
             assert time.monotonic() < deadline, f"still there: {self.shown!r}"
-        return self.process.wait(10)
+        return self.process.wait(DEADLINE_S)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ address = urllib.parse.urlsplit(os.environ["OPENAI_BASE_URL"])
 body = b'{"stream": true, "messages": [{"role": "user", "content": "' + b"x" * 4000 + b'"}]}'
 head = "POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer %s\\r\\n"
 head += "Content-Length: %d\\r\\n\\r\\n"
-for _ in range(6):
+while True:  # a limit ends it; a request that is left too early is not counted
     with socket.create_connection((address.hostname, address.port)) as connection:
         connection.sendall((head % (os.environ["OPENAI_API_KEY"], len(body))).encode() + body)
         time.sleep(0.5)

@@ -15,7 +15,7 @@ from hutch.cli.screens.session_menu import ENTRIES, GENERAL, Menu, MenuScreen, e
 from hutch.cli.screens.session_screen import SessionScreen
 from tests.cli.attached_users import ServerHome, running_server
 from tests.cli.project_with_failing_test import FILES, FIXES, call
-from tests.cli.test_full_screen_app import SIZE, choose, driven, see, shown, until
+from tests.cli.test_full_screen_app import SIZE, Driven, choose, driven, see, shown, until
 from tests.forge.repositories import git, make_repository
 
 
@@ -52,14 +52,20 @@ def test_the_entries_fit_the_state_of_the_session() -> None:
     assert [each.name for each in entries_for(None, is_local=True)] == ["new", "settings"]
 
 
+async def open_menu(pilot: Driven, app: SessionsApp) -> None:
+    """Open the menu of the list, when the screen before it has closed."""
+    await until(pilot, lambda: isinstance(app.screen, ListScreen))
+    await pilot.press("m")
+    await until(pilot, lambda: isinstance(app.screen, Menu))
+
+
 @pytest.mark.anyio
 async def test_the_menu_of_a_session_fits_a_small_terminal(server: ServerHome, app: SessionsApp) -> None:
     id = server.new({"text": "Hello.", "times": 10}, purpose="menu of mine", prompt="Say hello")
     server.until(id, "idle", "parked")
     async with driven(app) as pilot:
         await choose(pilot, app, id)
-        await pilot.press("m")
-        await until(pilot, lambda: isinstance(app.screen, Menu))
+        await open_menu(pilot, app)
         options = app.screen.query_one(OptionList)
         assert options.virtual_size.height <= options.size.height  # all of it is visible
         text = shown(app)
@@ -68,20 +74,27 @@ async def test_the_menu_of_a_session_fits_a_small_terminal(server: ServerHome, a
         await pilot.press("d")
         await until(pilot, lambda: isinstance(app.screen, PatchScreen))
         await pilot.press("escape")
-        await pilot.press("m", "down", "up", "enter")  # the first entry
+        await open_menu(pilot, app)
+        await pilot.press("down", "up", "enter")  # the first entry
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await pilot.press("f2")
         await until(pilot, lambda: isinstance(app.screen, Menu))
         assert "Attach" not in shown(app) and "New session" not in shown(app)
         await pilot.press("p")
         await see(pilot, app, "paused")
-        await pilot.press("f2", "r")
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(app.screen, Menu))
+        await pilot.press("r")
         await see(pilot, app, "resumed by you")
-        await pilot.press("escape", "m", "n")
+        await pilot.press("escape")
+        await open_menu(pilot, app)
+        await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, NewSession))
-        await pilot.press("escape", "m", "escape")
-        await until(pilot, lambda: isinstance(app.screen, ListScreen))
-        await pilot.press("m", "x")
+        await pilot.press("escape")
+        await open_menu(pilot, app)
+        await pilot.press("escape")
+        await open_menu(pilot, app)
+        await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press(*"yes", "enter")
         await see(pilot, app, f"{id[-6:]} +ended")
@@ -103,15 +116,18 @@ async def test_a_run_is_undone_and_a_change_merged(
     server.until(made, "idle", "parked")
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await choose(pilot, app, undone)
-        await pilot.press("m", "u")
+        await open_menu(pilot, app)
+        await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press(*"yes", "enter")
         await until(pilot, lambda: "a.txt" not in server.hutch("files", "ls", undone).stdout)
-        await pilot.press("m", "m")
+        await open_menu(pilot, app)
+        await pilot.press("m")
         await see(pilot, app, "has no open")
         await until(pilot, lambda: server.json("sessions", "show", made)["delivered"])
         await choose(pilot, app, made)
-        await pilot.press("m", "m")
+        await open_menu(pilot, app)
+        await pilot.press("m")
         await see(pilot, app, "Merge chg_.*Add instead of subtracting, into")
         await pilot.press(*"yes", "enter")
         await see(pilot, app, "Merged into")

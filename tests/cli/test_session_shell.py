@@ -28,9 +28,21 @@ def test_a_shell_in_the_session_and_its_exit_code(server: ServerHome, session: s
         ada.type("echo seen-$((40+2)); stty size\r")
         ada.see("seen-42\r\n24 80")
         ada.resize(30, 100)
-        ada.type("sleep 0.3; stty size; exit 7\r")
-        ada.see("30 100")
+        ada.type("until stty size | grep '^30 100$'; do sleep 0.1; done; exit 7\r")
+        ada.see(r"\n\r?30 100\r")
         assert ada.leave() == 7
+
+
+def test_a_limit_that_ends_the_shell_is_named(server: ServerHome) -> None:
+    session = server.new({"text": "Hello."}, limit="file_bytes=1MiB")
+    server.until(session, "idle")
+    with server.visitor("shell", session) as ada:
+        ada.see(r"\$ ")
+        ada.type("exec dd if=/dev/zero of=big bs=1M count=4\r")
+        ada.see("stopped by the limit file_bytes 1 MiB")
+        assert ada.leave() == exit_codes.LIMIT_REACHED
+    log = server.hutch("log", session)
+    assert "stopped by the limit file_bytes 1 MiB" in log.stdout
 
 
 def test_a_detached_user_returns_to_the_same_shell(server: ServerHome, session: str) -> None:

@@ -93,8 +93,8 @@ def test_a_shell_on_a_terminal_is_a_session(place: Path) -> None:
         shell.type("echo to-the-lo''g\n")
         shell.see("to-the-log")
         shell.resize(30, 100)
-        shell.type("stty size\n")
-        shell.see("30 100")
+        shell.type("until stty size | grep '^30 100$'; do sleep 0.1; done\n")
+        shell.see(r"\n30 100\r")
         shell.type("exit 7\n")
         assert shell.leave() == 7
     finally:

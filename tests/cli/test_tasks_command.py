@@ -121,13 +121,14 @@ def test_a_file_is_synced_in_both_directions(repository: Path) -> None:
     file = repository / "docs" / "TASKS.md"
     file.write_bytes(b"# Plan\r\n\r\n- [ ] Fix login\r\n  caf\xe9\r\n")
     file.chmod(0o640)
-    assert hutch(repository, "sync").stdout == "added T-1 Fix login\n"
+    assert hutch(repository, "sync").stdout == "added T-1 Fix login\nTASKS.md: 1 line written\n"
     assert file.read_bytes() == b"# Plan\r\n\r\n- [ ] T-1 Fix login <!-- hutch:rev=1 -->\r\n  caf\xe9\r\n"
     assert file.stat().st_mode & 0o777 == 0o640
     hutch(repository, "edit", "T-1", "--title", "Board")
     file.write_bytes(file.read_bytes().replace(b"[ ]", b"[x]"))
-    assert hutch(repository, "sync").stdout == "changed T-1 Board\n"
+    assert hutch(repository, "sync").stdout == "changed T-1 Board\nTASKS.md: 1 line written\n"
     assert b"- [x] T-1 Board" in file.read_bytes()
+    assert hutch(repository, "sync").stdout == "TASKS.md and the tasks agree.\n"
     assert json.loads(hutch(repository, "sync", "--json").stdout)["updates"] == []
 
 

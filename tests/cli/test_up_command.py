@@ -235,9 +235,11 @@ def test_open_shows_a_page_that_leads_to_the_link_and_keeps_it_off_the_command_l
     seen = home.place / "seen"
     opener = home.place / "bin" / "xdg-open"
     opener.parent.mkdir()
-    opener.write_text(f'#!/bin/sh\necho "$@" > {seen}\ncat "$1" >> {seen}\n')
+    opener.write_text(f'#!/bin/sh\n(echo "$@"; cat "$1") > {seen}.part\nmv {seen}.part {seen}\n')
     opener.chmod(0o755)
     with home.up("--open", PATH=f"{opener.parent}:{os.environ['PATH']}") as up:
+        while not seen.exists():  # the server waits two seconds for the opener
+            time.sleep(0.1)
         argument, page = seen.read_text().split("\n", 1)
         assert up.printed["opened"] is True
         assert up.printed["link"] in page and "#" not in argument

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.edit import syntax_parser_process
+from hutch.edit import syntax_parser_program
 from hutch.edit.syntax_parser import (
     ANSWER,
     HEADER,
@@ -49,8 +49,8 @@ def test_nodes_may_be_deeper_than_recursion_allows() -> None:
 
 def test_both_sides_use_the_same_format() -> None:
     assert (HEADER.format, ANSWER.format) == (
-        syntax_parser_process.HEADER.format,
-        syntax_parser_process.ANSWER.format,
+        syntax_parser_program.HEADER.format,
+        syntax_parser_program.ANSWER.format,
     )
 
 
@@ -77,10 +77,10 @@ def test_a_missing_grammar_fails_to_parse() -> None:
     ],
 )
 def test_the_process_may_only_compute(attempt: str) -> None:
-    directory = Path(syntax_parser_process.__file__).parent
+    directory = Path(syntax_parser_program.__file__).parent
     script = (
-        f"import os, sys; sys.path.insert(0, {str(directory)!r}); import syntax_parser_process, socket\n"
-        f"syntax_parser_process._lock_down(bytes.fromhex({allow_list().hex()!r}))\n"
+        f"import os, sys; sys.path.insert(0, {str(directory)!r}); import syntax_parser_program, socket\n"
+        f"syntax_parser_program._lock_down(bytes.fromhex({allow_list().hex()!r}))\n"
         "os.write(1, b'locked')\n"
         f"{attempt}\nos.write(1, b'out')\n"
     )

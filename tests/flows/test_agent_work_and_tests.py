@@ -8,12 +8,13 @@ import pytest
 
 from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tool_call_permission_decision import Answer
 from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.flows.run_execution.agent_work_and_tests import REOPENED, begin, resume_run
+from hutch.flows.run_execution.stored_run_options import RunOptions
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 
@@ -151,6 +152,30 @@ async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_
         log = await entries(setup.recorder)
     assert "The key is [redacted:secret]." in model.seen[0].system
     assert "hunter2-hunter2" not in model.seen[0].system + str(log)
+
+
+@pytest.mark.parametrize(("edits", "deliver"), [(False, False), (True, False), (False, True)])
+async def test_tests_run_after_an_answer_only_if_the_agent_worked_or_its_session_delivers(
+    tmp_path: Path, edits: bool, deliver: bool
+) -> None:
+    """A person types while the agent answers: their tests are theirs to run."""
+    place: list[Path] = []
+
+    def think(request: Request) -> Turn:
+        (place[0] / "typed").write_text("By a person.\n")
+        if edits and isinstance(request.messages[-1], FromUser):
+            return Turn(calls=(call("write_file", path="b", content="2\n"),))
+        return Turn("Look at the loop.")
+
+    options = SetupOptions({"a": b"0\n"}, "[]", model=FunctionModel(think))
+    async with open_setup(tmp_path, options) as setup:
+        place.append(Path(f"/proc/self/fd/{setup.context.workspace.mount.directory.fd}"))
+        setup = _testing_with(setup, "echo 'the typed text is wrong'; exit 1")
+        worked = await begin(setup, "run_1", "Where should I look?", options=RunOptions(deliver=deliver))
+        log = await entries(setup.recorder)
+    ran = [entry.event for entry in log if isinstance(entry.event, events.RanTests)]
+    is_tested = edits or deliver
+    assert (bool(ran), worked.ended.outcome) == (is_tested, "tests_failing" if is_tested else "done")
 
 
 async def test_the_reason_why_tests_could_not_run_has_no_secrets(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions, list_files
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions, list_files
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.flows.evaluation.case_definition import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN_FILE, load_cases
 from hutch.flows.evaluation.grading import Grade, choose_runner, grade
-from hutch.flows.repository_structure_sentence import describe_structure
+from hutch.flows.repository_sentence_for_followers import describe_structure
 from tests.agent.run_setups import ToolEnv, open_tool_env
 
 TEST = (

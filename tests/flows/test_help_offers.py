@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.flows.interviews.help_offers import HelpOffers, MeasuredGrowth
+from hutch.flows.interviews.help_offer_conditions import HelpOffers, MeasuredGrowth
 from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy, read_policy
 from hutch.flows.interviews.struggle_score import ObservedEdit, ObservedTests, ObservedWork
 

@@ -16,6 +16,7 @@ from hutch.flows.doctor_checks.model_availability import REMEDIES, TIMEOUT_S
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -26,9 +27,12 @@ def loaded(home: Path, **models: str) -> LoadedSettings:
     return load({"model": named, "models": models}, environ={"HUTCH_HOME": str(home), "PATH": os.defpath})
 
 
-async def check_model(loaded: LoadedSettings, environment: dict[str, str]) -> Check:
-    read_access = partial(access, loaded, environment)
-    return await model_check.check_model(read_access, loaded.settings.model, environment)
+async def check_model(
+    loaded: LoadedSettings, environment: dict[str, str], *, ollama_timeout_s: float = DEADLINE_S
+) -> Check:
+    """The result where a run waits for an Ollama as long as a busy machine needs."""
+    read_access, named = partial(access, loaded, environment), loaded.settings.model
+    return await model_check.check_model(read_access, named, environment, ollama_timeout_s=ollama_timeout_s)
 
 
 def answer(*models: str, status: str = "200 OK", asked: list[bytes] | None = None) -> Serve:
@@ -103,7 +107,7 @@ async def test_an_ollama_that_answers_is_what_a_run_takes(tmp_path: Path) -> Non
 
 async def test_an_ollama_that_hangs_is_given_up(tmp_path: Path) -> None:
     async with served(hang) as url:
-        check = await check_model(loaded(tmp_path, ollama_base_url=url), {})
+        check = await check_model(loaded(tmp_path, ollama_base_url=url), {}, ollama_timeout_s=0.3)
     assert (check.status, check.found.rpartition(": ")[2]) == ("warn", f"no answer within {TIMEOUT_S:g} s")
 
 
@@ -116,7 +120,7 @@ async def test_an_ollama_without_a_model_is_named_as_that(tmp_path: Path) -> Non
 
 async def test_an_ollama_that_is_too_slow_for_a_run_can_be_named(tmp_path: Path) -> None:
     async with served(answer_the_second("qwen3:8b")) as url:
-        check = await check_model(loaded(tmp_path, ollama_base_url=url), {})
+        check = await check_model(loaded(tmp_path, ollama_base_url=url), {}, ollama_timeout_s=0.3)
     assert check.found.endswith("takes longer than 0.3 s to answer")
     assert "hutch run --model ollama:qwen3:8b …" in check.fix
 

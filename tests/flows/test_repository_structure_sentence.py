@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.flows.repository_structure_sentence import sentence
+from hutch.flows.repository_sentence_for_followers import sentence
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from hutch.agent.extensions.extension_catalogue import Catalogue
+from hutch.agent.extensions.extension_catalogue_file import Catalogue
 from hutch.agent.persona import Persona, load_persona
 from hutch.agent.run_persona_tools_and_rules import equip
 from hutch.agent.tools.builtin import built_in_tools

@@ -7,7 +7,7 @@ from hutch.domain.change_title import first_line
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, Event
 from hutch.domain.ids import new_session_id
-from hutch.flows.run_history_reader import proposed_in, read_run_history, start_of
+from hutch.flows.run_facts_from_log import proposed_in, read_run_history, start_of
 
 
 def entries(*each: Event) -> list[Entry]:

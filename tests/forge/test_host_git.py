@@ -343,8 +343,8 @@ def _gits(server: Any) -> list[int]:
     return found
 
 
-async def _until(is_true: object, *, most_s: float = 10) -> None:
-    deadline = time.monotonic() + most_s
+async def _until(is_true: object) -> None:
+    deadline = time.monotonic() + DEADLINE_S
     while not is_true():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it did not come true"
         await asyncio.sleep(0.02)

@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
+from tests.deadline import DEADLINE_S
 from tests.gateway.request_filter_server import serving
 
 CHROMIUM = "/usr/bin/chromium-headless-shell"
@@ -33,7 +34,9 @@ async def chromium(*names: str) -> AsyncIterator[Browser]:
     rules = ",".join(f"MAP {name} 127.0.0.1" for name in names)
     args = ["--no-sandbox", "--disable-gpu", *([f"--host-resolver-rules={rules}"] if rules else [])]
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=args)
+        browser = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=args, timeout=DEADLINE_S * 1000
+        )
         try:
             yield browser
         finally:

@@ -19,7 +19,7 @@ from hutch.flows.password_hashing import Passwords
 from hutch.flows.user_accounts import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.caller_dependency import Admin, Reader, Writer
-from hutch.gateway.auth.request_filter import ALL_CHECKS, Check, RequestFilter
+from hutch.gateway.auth.host_origin_and_rate_filter import ALL_CHECKS, Check, RequestFilter
 from hutch.gateway.problem_json import handle_problems
 from hutch.settings.server_sections import Server
 from hutch.store.event_log import SqlLog, open_log

@@ -19,7 +19,7 @@ from hutch.gateway.stream.open_streams import SLOW, Ending
 from hutch.gateway.stream.stream_permission import StreamGrant
 from hutch.sessions.collaborative_editing.open_document import OpenDocument
 from tests.gateway.api_server import TIMEOUT_S, V1, Api, eventually, serving
-from tests.gateway.stream_clients import socket
+from tests.gateway.stream_clients import screen, socket
 
 pytestmark = pytest.mark.anyio
 NUMBER = 7
@@ -321,6 +321,28 @@ async def test_programs_read_what_was_typed_a_moment_ago(tmp_path: Path) -> None
             path = f"{V1}/sessions/{session_id}/commands"
             ran = await api.post(path, json={"command": "cat a.txt"})
             assert ran.json()["stdout"] == "new old\n", ran.text
+
+
+@pytest.mark.parametrize("frames", [("cat a.txt\r",), ("cat a", ".txt", "\r")])
+async def test_a_command_in_a_terminal_reads_what_was_typed_a_moment_ago(
+    tmp_path: Path, frames: tuple[str, ...]
+) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session()
+        await put(api, session_id, "a.txt", b"old\n")
+        made = await api.post(f"{V1}/sessions/{session_id}/terminals", json={})
+        async with (
+            editing(api, session_id) as ada,
+            screen(api, session_id, made.json()["id"]) as terminal,
+        ):
+            await terminal.see(r"\$ ")
+            await ada.sees("old")
+            await ada.type(0, "new ")
+            await ada.connection.send('{"type":"ping"}')
+            await ada.until("pong")
+            for frame in frames:
+                await terminal.type(frame)
+            assert (await terminal.see(r"(new )?old")).group() == b"new old"
 
 
 async def test_what_was_typed_before_the_end_of_a_session_is_kept(tmp_path: Path) -> None:

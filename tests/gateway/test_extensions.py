@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from hutch.agent.extensions.extension_catalogue import Catalogue
+from hutch.agent.extensions.extension_catalogue_file import Catalogue
 from tests.agent.extensions.extension_programs import raw_server
 from tests.gateway.api_server import V1, Api, cassette, serving
 

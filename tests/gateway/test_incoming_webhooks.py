@@ -12,7 +12,7 @@ import pytest
 from hutch.flows.forge_request_handler import TriggerOptions
 from hutch.store.schema import deliveries
 from hutch.store.webhook_inbox import WebhookInbox
-from tests.gateway.api_server import V1, Api, eventually, serving
+from tests.gateway.api_server import TIMEOUT_S, V1, Api, eventually, serving
 from tests.gateway.webhook_sender import SECRET, URL, commented, deliver, labeled, signature
 from tests.stories.github_story import FINISH, FIX, Story, story
 
@@ -65,7 +65,7 @@ async def test_an_unsigned_delivery_is_refused(world: tuple[Api, Story]) -> None
         assert (answered.status_code, answered.json()["code"]) == (401, "unauthenticated"), signed
     with_token = {"Authorization": f"Bearer {api.token}"}  # a token does not authenticate here
     assert (await deliver(api, "issues", result, signed="", **with_token)).status_code == 401
-    async with httpx.AsyncClient(base_url=api.url) as client:
+    async with httpx.AsyncClient(base_url=api.url, timeout=TIMEOUT_S) as client:
         assert (await client.get(URL)).status_code in (404, 405)
     assert await rows(api) == [] and await sessions(api) == []
     assert made.hub.requests == []

@@ -15,6 +15,8 @@ from hutch.flows.code_execution.language_toolchains import LanguageToolchains, M
 from hutch.flows.interviews.interview_conduct import switch_language
 from hutch.flows.interviews.lobby_and_presence import check_lobby, is_ready
 from hutch.flows.interviews.running_interview_watcher import InterviewWatch
+from hutch.system.clock_without_jumps import wall_ms
+from hutch.system.task_cancellation import cancel_and_wait
 from tests.gateway.api_server import eventually
 from tests.gateway.interview_rooms import a_plan, a_room
 
@@ -36,9 +38,11 @@ class RecordingExecutor(CodeExecutor):
     """Notes the languages that are prepared, and compiles nothing."""
 
     prepared: Sequence[Language] = ()
+    count = 0
 
     async def prepare(self, languages: Sequence[Language]) -> None:
         self.prepared = languages
+        self.count += 1
 
     async def has_prepared(self) -> bool:
         return bool(self.prepared)
@@ -59,6 +63,66 @@ async def test_no_candidate_waits_until_the_library_of_go_is_compiled(tmp_path: 
             await watch.tick()
             await eventually(executor.has_prepared)
     assert sorted(executor.prepared) == ["javascript", "python"]
+
+
+class WaitingExecutor(RecordingExecutor):
+    """Prepares languages until it may end."""
+
+    def __init__(self, cache: Path) -> None:
+        super().__init__(cache, concurrency=1)
+        self.may_end = asyncio.Event()
+
+    async def prepare(self, languages: Sequence[Language]) -> None:
+        await super().prepare(languages)
+        await self.may_end.wait()
+
+
+async def test_many_lobbies_wait_for_one_preparation(tmp_path: Path) -> None:
+    executor = WaitingExecutor(tmp_path / "cache")
+    async with a_room(tmp_path) as room:
+        interviews = replace(room.api.server.interviews, executor=executor, wake=asyncio.Event())
+        watch = InterviewWatch(interviews)
+        async with watch.listening():
+            for _ in range(3):
+                interviews.prepare(["go"])
+                await watch.tick()
+                await eventually(executor.has_prepared)
+    assert executor.count == 1
+
+
+async def test_a_candidate_who_left_is_noticed_while_others_keep_the_watch_awake(tmp_path: Path) -> None:
+    async with a_room(tmp_path) as room:
+        await room.begin()
+        await room.post(room.candidate, "heartbeat")
+        ahead_ms = [0]
+        interviews = replace(
+            room.api.server.interviews,
+            wake=asyncio.Event(),
+            changed={"another"},
+            now_ms=lambda: wall_ms() + ahead_ms[0],
+        )
+
+        async def has_taken_changes() -> bool:
+            return not interviews.changed
+
+        async def keep_awake() -> None:
+            while True:
+                interviews.changed.add("another")
+                interviews.wake.set()
+                await asyncio.sleep(0.01)
+
+        async def is_noticed() -> bool:
+            return bool(await room.events(room.assessor, "candidate.disconnected"))
+
+        watching = asyncio.ensure_future(InterviewWatch(interviews, tick_s=0.5).run())
+        await eventually(has_taken_changes)
+        interviews.changed.add("another")
+        interviews.wake.set()
+        await eventually(has_taken_changes)  # the first tick, of all interviews, is over
+        waking = asyncio.ensure_future(keep_awake())
+        ahead_ms[0] = 60_000
+        await eventually(is_noticed)
+        await cancel_and_wait(watching, waking)
 
 
 async def test_languages_and_a_usable_assistant_are_named(tmp_path: Path) -> None:

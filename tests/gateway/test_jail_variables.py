@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.known_secret_names import jail_secret
+from hutch.domain.hutch_secret_names import jail_secret
 from hutch.flows.user_accounts import Accounts
 from hutch.store.vault import Vault
 from tests.gateway.api_server import V1, Api, serving

@@ -250,7 +250,9 @@ async def test_changes_by_users_meanwhile_can_be_restored(place: Place) -> None:
     async with by_pipes(place) as client:
         await done(client, "bash", command="true")
         write(place, {"by_hand.txt": "precious\n"})
-        await done(client, "bash", command="rm by_hand.txt; (sleep 0.2; echo late > late.txt) &")
+        late = "(until test -e go; do sleep 0.05; done; echo late > late.txt) &"
+        await done(client, "bash", command=f"rm by_hand.txt; {late}")
+        write(place, {"go": ""})
         await asyncio.to_thread(eventually, (place.work / "late.txt").exists)
     loaded = settings.load(environ=place.environment())
     async with workspaces_of(loaded).open_directory(place.work) as workspace:
@@ -305,7 +307,9 @@ def test_a_server_that_is_ended_leaves_nothing(place: Place, number: signal.Sign
 
 def test_calls_are_answered_after_the_client_has_closed_its_input(place: Place) -> None:
     with raw(place) as server:
-        ask(server, "bash", {"command": "echo hello"})
+        ask(server, "bash", {"command": "true"})  # starts the jail, which may take longer than a server waits
+        assert server.stdout is not None and server.stdout.readline()
+        ask(server, "bash", {"command": "echo hello"}, number=2)
         printed, _ = server.communicate(timeout=TIMEOUT_S)
     assert server.returncode == 0
     assert json.loads(printed)["result"]["structuredContent"]["stdout"] == "hello\n"

@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from hutch.flows.user_accounts import LOCAL, Accounts
-from tests.gateway.api_server import V1, Api, serving
+from tests.gateway.api_server import V1, Api, eventually, serving
 from tests.gateway.mcp_server import LEGACY, MODERN, TIMEOUT_S, text_of
 
 pytestmark = pytest.mark.anyio
@@ -78,7 +78,11 @@ async def test_every_tool_works_in_a_session(tmp_path: Path, mode: str) -> None:
             assert listed["entries"] == [{"path": "a.txt", "kind": "file", "size": 9}]
             started = await done(mcp, "bash", **here, command="echo on; sleep 100", yield_s=0.5, shell="b")
             at = {**here, "id": started["id"]}
-            assert (await done(mcp, "bash_output", **at))["text"] == "on\n"
+
+            async def printed() -> str:
+                return str((await done(mcp, "bash_output", **at))["text"])
+
+            assert await eventually(printed) == "on\n"
             assert await done(mcp, "bash_kill", **at, signal="SIGTERM") == {"id": started["id"], "signal": 15}
             await api.until(session_id, "running", "idle")
             events = (await done(mcp, "session_events", **here, limit=500))["events"]

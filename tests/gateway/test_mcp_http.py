@@ -153,7 +153,7 @@ async def test_a_call_is_cancelled_by_a_client_of_the_older_protocol(shared: Lis
 async def test_requests_that_are_refused(shared: Listening) -> None:
     port = httpx2.URL(shared.url).port
     right = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=DEADLINE_S) as http:
 
         async def status(headers: dict[str, str], url: str = shared.url) -> int:
             answer = await http.post(url, json=INITIALIZE, headers=headers)
@@ -202,7 +202,7 @@ async def test_without_a_token_local_callers_are_accepted(place: Place) -> None:
     with by_http(place, "--no-token", token="") as listening:
         async with listening.client() as client:
             assert not (await client.call_tool("bash", {"command": "true"})).is_error
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(timeout=DEADLINE_S) as http:
             answer = await http.post(
                 listening.url, json=INITIALIZE, headers={**ACCEPT, "Host": "evil.example"}
             )
@@ -222,7 +222,7 @@ async def _begin(listening: Listening, seconds: str) -> None:
     async with listening.client(MODERN) as client:
         begun = await client.call_tool("bash", {"command": f"sleep {seconds}", "yield_s": 0.2})
         assert begun.structured_content["running"]
-        assert runs(seconds)
+        await asyncio.to_thread(eventually, lambda: runs(seconds))
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,8 @@ VANISHED = 100
 
 async def test_vanished_clients_do_not_lock_others_out(shared: Listening) -> None:
     headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"} if shared.token else ACCEPT
-    async with shared.client(LEGACY) as stays, httpx2.AsyncClient(headers=headers) as http:
+    http = httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S)
+    async with shared.client(LEGACY) as stays, http:
         assert not (await stays.call_tool("bash", {"command": "echo first"})).is_error
         ids = []
         for number in range(VANISHED):

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.domain.events import ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.ids import SessionId
-from hutch.gateway.event_counters import MAX_NAMES, Counts
+from hutch.gateway.log_event_metrics import MAX_NAMES, Counts
 from tests.gateway.api_server import V1, Api, eventually, serving
 from tests.gateway.stream_clients import socket
 

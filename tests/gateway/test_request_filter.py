@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from hutch.gateway.auth.request_filter import check_frequency, check_host, check_origin
+from hutch.gateway.auth.host_origin_and_rate_filter import check_frequency, check_host, check_origin
 from hutch.gateway.auth.server_names_and_client_address import ServerNames
 from hutch.gateway.auth.token_bucket_rate_limits import MAX_BUCKETS, RateLimiter, address_key
 from hutch.settings.server_sections import Server

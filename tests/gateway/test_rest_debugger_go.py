@@ -105,7 +105,7 @@ async def control(api: Api, url: str, action: str) -> Any:
 
 async def started(api: Api, url: str, **wanted: Any) -> Any:
     """The state once the program has stopped or ended: the first start compiles much of the library."""
-    begun = await api.post(f"{url}/debugger", json={"wait_s": 60, **wanted}, timeout=200)
+    begun = await api.post(f"{url}/debugger", json={"wait_s": 60, **wanted})
     assert begun.status_code == 201, begun.text
     return begun.json()
 
@@ -178,12 +178,12 @@ async def test_go_code_that_does_not_compile_says_where(api: Api, url: str) -> N
     none = await api.post(f"{url}/debugger", json={"path": "basket/basket_test.go", "test": "total"})
     assert none.status_code == 400 and "TestName" in none.json()["detail"]
     await api.put(f"{url}/files/basket/basket.go", content=BASKET.replace(b"return count", b"return cuont"))
-    refused = await api.post(f"{url}/debugger", json={"path": "main.go", "wait_s": 60}, timeout=200)
+    refused = await api.post(f"{url}/debugger", json={"path": "main.go", "wait_s": 60})
     assert refused.status_code == 503, refused.text
     assert "basket.go:16:" in refused.json()["detail"] and "undefined: cuont" in refused.json()["detail"]
     await api.put(f"{url}/files/basket/basket.go", content=BASKET)
-    library = await api.post(f"{url}/debugger", json={"path": "basket/basket.go"}, timeout=200)
+    library = await api.post(f"{url}/debugger", json={"path": "basket/basket.go"})
     assert "debug one of its tests" in library.json()["detail"]
     await api.put(f"{url}/files/other/go.mod", content=b"")
-    broken = await api.post(f"{url}/debugger", json={"path": "other/a.go"}, timeout=200)
+    broken = await api.post(f"{url}/debugger", json={"path": "other/a.go"})
     assert broken.status_code >= 400, broken.text

@@ -90,10 +90,15 @@ async def test_a_program_runs_without_a_shell(api: Api, url: str) -> None:
 
 
 async def test_a_command_continues_in_the_background(api: Api, url: str) -> None:
-    wanted = {"command": "echo begun; read x; echo never", "yield_s": 0.2, "shell": "back"}
-    wanted["command"] = "echo begun; sleep 300"
+    wanted = {"command": "echo begun; sleep 300", "yield_s": 0.2, "shell": "back"}
     started = (await api.post(f"{url}/commands", json=wanted)).json()
-    assert (started["running"], started["stdout"]) == (True, "begun\n")
+    # On a busy machine, it may print later.
+    assert started["running"] and started["stdout"] in ("begun\n", "")
+
+    async def printed() -> bool:
+        return bool((await api.get(f"{url}/commands/{started['id']}")).json()["text"])
+
+    await eventually(printed)
     listed = (await api.get(f"{url}/commands")).json()["items"]
     assert started["id"] in [each["id"] for each in listed if each["running"]]
     output = (await api.get(f"{url}/commands/{started['id']}")).json()
@@ -191,9 +196,10 @@ async def test_no_half_of_a_secret_is_left_where_late_output_is_cut(api: Api, ur
     shell = f"late-{stream}"
     assert (await api.put(f"{url}/files/late.txt", content=printed.encode())).status_code < 300
     where = ">&2" if stream == "stderr" else ""
-    command = f"(sleep 0.3; cat late.txt {where}) &"
+    command = f"(until test -e {shell}; do sleep 0.05; done; cat late.txt {where}) &"
     left = (await api.post(f"{url}/commands", json={"command": command, "shell": shell})).json()
-    other = (await api.post(f"{url}/commands", json={"command": "sleep 0.5", "shell": shell})).json()
+    command = f"touch {shell}; sleep 0.5"
+    other = (await api.post(f"{url}/commands", json={"command": command, "shell": shell})).json()
     assert (left["running"], left["stdout"], left["stderr"]) == (False, "", "")
     assert (other["id"], other["stdout"], other["stderr"]) == (None, "", "")
 

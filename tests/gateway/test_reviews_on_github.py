@@ -10,6 +10,7 @@ import pytest
 
 from hutch.llm.scripted_model import OFFLINE
 from hutch.store.vault import Vault
+from tests.deadline import DEADLINE_S
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import commit, git, make_repository
 from tests.gateway.api_server import V1, Api, cassette, eventually, serving
@@ -176,9 +177,10 @@ async def test_the_reviewer_has_no_token_and_no_network(world: World, tmp_path: 
 async def test_a_commit_pushed_before_the_review_is_not_reviewed_as_its_predecessor(
     world: World, tmp_path: Path
 ) -> None:
-    world.hub.fault(r"info/refs", 0, delay_s=2.0, times=1)
+    fault = world.hub.fault(r"info/refs", 0, delay_s=DEADLINE_S, times=1)
     session = await begin(world, model(tmp_path / "c.json"))
     now = push(world, {"a.py": "harmless = 1\n"})
+    fault.released.set()
     events = await end_of(world, session)
     assert (events[-1]["type"], events[-1]["outcome"]) == ("run.ended", "failed")
     assert f"It is at {now[:12]} now" in events[-1]["reason"]
@@ -190,13 +192,16 @@ async def test_a_commit_pushed_before_the_review_is_not_reviewed_as_its_predeces
 
 
 async def test_comments_are_on_the_reviewed_commit_despite_a_later_push(world: World, tmp_path: Path) -> None:
-    session = await begin(world, model(tmp_path / "c.json", call("bash", command="sleep 2")))
+    waits = call("bash", command="until [ -e /tmp/go ]; do sleep 0.05; done", timeout_s=600)
+    session = await begin(world, model(tmp_path / "c.json", waits))
 
     async def started() -> bool:
-        return any(each["type"] == "run.started" for each in await world.api.events(session))
+        return any(each["type"] == "command.started" for each in await world.api.events(session))
 
     await eventually(started)
     push(world, {"a.py": "harmless = 1\n" * 60})
+    went = await world.api.post(f"{V1}/sessions/{session}/commands", json={"command": "touch /tmp/go"})
+    assert went.status_code == 200, went.text
     [given] = [each for each in await end_of(world, session) if each["type"] == "review.submitted"]
     [posted] = world.pull["reviews"]
     assert given["commit"] == posted["commit_id"] == world.head

@@ -90,9 +90,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with home.up(HUTCH_MODEL=model, HUTCH_SERVER__REQUESTS_PER_MINUTE="10000000", **quiet) as up:
         tokens = {"owner": home.token}
         for name in ("ada", "bob"):
-            added = httpx.post(
-                f"{up.url}{V1}/users", json={"name": name}, headers=up.owner(), trust_env=False
-            )
+            about, url = {"name": name}, f"{up.url}{V1}/users"
+            added = httpx.post(url, json=about, headers=up.owner(), timeout=TIMEOUT_S, trust_env=False)
             assert added.status_code == 201, added.text
             done = home.hutch("tokens", "create", "--user", name, "--scope", "write", "--json")
             assert done.returncode == 0, done.stderr

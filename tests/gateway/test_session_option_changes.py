@@ -204,9 +204,11 @@ async def test_no_command_of_a_member_can_ask_for_a_longer_timeout_than_the_cap(
                 "The limit members.command_timeout_s 1 s was hit.",
             )
         await bob.give(session_id, type="prompt", text="Go.")
-        await bob.until(session_id, "running")
-        await bob.until(session_id, "idle")
-        (returned,) = (event for event in await bob.events(session_id) if event["type"] == "tool.returned")
+
+        async def results() -> list[dict[str, Any]]:
+            return [event for event in await bob.events(session_id) if event["type"] == "tool.returned"]
+
+        (returned,) = await eventually(results)
         assert "was killed after 1 s without output, the most that an owner allows" in returned["text"]
         hers = await api.ready_session()
         ran = (await api.post(f"{V1}/sessions/{hers}/commands", json={"command": "sleep 1.5"})).json()

@@ -53,7 +53,7 @@ class Browser:
     async def enter(self, session_id: str, path: str = "/") -> tuple[httpx.Response, str, str]:
         """Open a preview: the first response, the host name, and the cookie."""
         headers = {"Cookie": self.cookie}
-        async with httpx.AsyncClient(verify=NO_TLS, base_url=self.api.url) as http:
+        async with httpx.AsyncClient(verify=NO_TLS, base_url=self.api.url, timeout=DEADLINE_S) as http:
             sent = await http.get(f"/preview/{session_id}/{PORT}{path}", headers=headers)
             assert sent.status_code == 303, sent.text
             url = httpx.URL(sent.headers["location"])
@@ -129,7 +129,7 @@ async def test_a_preview_token_opens_one_preview_once(tmp_path: Path) -> None:
         session_id = await served(api)
         mine = await browser(api)
         _, name, kept = await mine.enter(session_id)
-        async with httpx.AsyncClient(verify=NO_TLS, base_url=api.url) as http:
+        async with httpx.AsyncClient(verify=NO_TLS, base_url=api.url, timeout=DEADLINE_S) as http:
             sent = await http.get(f"/preview/{session_id}/{PORT}/", headers={"Cookie": mine.cookie})
         target = httpx.URL(sent.headers["location"]).raw_path.decode()
         other = f"{session_id.removeprefix('ses_')}-3001.localhost"

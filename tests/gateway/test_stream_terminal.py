@@ -3,10 +3,12 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from hutch.domain.session_jail_resource_limits import MIB
 from hutch.flows.user_accounts import Accounts
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.jail.shared_terminal import RING_BYTES
@@ -17,9 +19,9 @@ from tests.gateway.stream_clients import Screen, say, screen, socket
 pytestmark = pytest.mark.anyio
 
 
-async def opened(api: Api) -> tuple[str, str]:
+async def opened(api: Api, **options: Any) -> tuple[str, str]:
     """A session with a terminal in it."""
-    session_id = await api.ready_session(purpose="terminals")
+    session_id = await api.ready_session(purpose="terminals", **options)
     made = await api.post(f"{V1}/sessions/{session_id}/terminals", json={"columns": 100, "rows": 30})
     assert made.status_code == 201, made.text
     return session_id, made.json()["id"]
@@ -59,8 +61,40 @@ async def test_a_shell_in_the_jail_is_at_the_other_end(tmp_path: Path) -> None:
             await say(mine.connection, type="ping")
             assert await mine.receive("pong") == {"type": "pong"}
             await mine.type("exit 3\n")
-            assert await mine.receive("exit") == {"type": "exit", "exit_code": 3}
+            assert await mine.receive("exit") == {"type": "exit", "exit_code": 3, "limit": ""}
             assert await mine.closed() == (1000, "the program has ended")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "line", "named"),
+    [
+        ("cpu_time_s", 1, "while :; do :; done\n", "cpu_time_s 1 s"),
+        ("file_bytes", MIB, "exec dd if=/dev/zero of=big bs=1M count=4\n", "file_bytes 1 MiB"),
+    ],
+)
+async def test_a_terminal_that_a_limit_ends_names_it(
+    tmp_path: Path, limit: str, value: int, line: str, named: str
+) -> None:
+    async with serving(tmp_path) as api:
+        session_id, terminal = await opened(api, resources={limit: value})
+        async with screen(api, session_id, terminal) as mine:
+            await mine.type(line)
+            assert await mine.receive("exit") == {"type": "exit", "exit_code": None, "limit": named}
+
+        async def ended() -> dict[str, Any] | None:
+            found = await api.events(session_id)
+            return next((each for each in found if each["type"] == "terminal.ended"), None)
+
+        event = await eventually(ended)
+        assert (event["exit_code"], event["limit"]) == (None, named)
+
+
+async def test_a_killed_terminal_names_no_full_directory(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id, terminal = await opened(api, resources={"memory_bytes": 64 * MIB})
+        async with screen(api, session_id, terminal) as mine:
+            await mine.type("dd if=/dev/zero of=/tmp/big bs=1M; kill -9 $$\n")
+            assert await mine.receive("exit") == {"type": "exit", "exit_code": None, "limit": ""}
 
 
 async def test_a_reconnecting_client_resumes_at_its_position(tmp_path: Path) -> None:

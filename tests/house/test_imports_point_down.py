@@ -35,7 +35,7 @@ MAY_IMPORT = {
 EXCEPTIONS = {
     **dict.fromkeys(
         (
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.directory_tool_server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.loopback_http_server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.early_handshake"),
         ),

@@ -25,7 +25,7 @@ LATE = {
             ),
             *(
                 ("hutch.cli.commands.tasks_file_sync_and_import", f"hutch.cli.{name}")
-                for name in ("tasks_file_sync", "local_backlog_folders", "github_issue_import")
+                for name in ("tasks_file_sync", "backlog_folder_import_and_export", "github_issue_import")
             ),
             ("hutch.cli.server_tasks.server_task_requests", "hutch.cli.server_tasks.outbox_delivery"),
         ),
@@ -59,7 +59,7 @@ LATE = {
     ),
     **dict.fromkeys(
         (
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.directory_tool_server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp"),
             ("hutch.cli.commands.mcp", "hutch.app"),
         ),
@@ -179,7 +179,7 @@ LATE = {
     ),
     ("hutch.llm.embedding_model", "hutch.llm.embeddings_request"): "as above",
     (
-        "hutch.gateway.auth.optional_oidc_login",
+        "hutch.gateway.auth.optional_oidc_import",
         "hutch.gateway.auth.oidc",
     ): "only installations with an identity provider need it",
     ("hutch.llm.reply_cost", "genai_prices"): "half a second; only models with a price need it",
@@ -201,7 +201,7 @@ LATE = {
 BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",
     "hutch.jail": "most importers of the package need one of its modules, and should not wait for the others",
-    "hutch.edit.syntax_parser_process": "loads the one grammar that it is started for",
+    "hutch.edit.syntax_parser_program": "loads the one grammar that it is started for",
     "hutch.flows.code_execution.drivers.python_driver": "loads the given code, in a jail",
 }
 

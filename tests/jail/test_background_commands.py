@@ -149,8 +149,10 @@ async def test_an_unknown_id_is_answered_with_the_known_ones(shell: Shell) -> No
 
 
 async def test_only_the_end_of_long_output_is_buffered(shell: Shell) -> None:
-    ran = await shell.run("sleep 0.1; head -c 3000000 /dev/zero; echo end", yield_s=0.05)
+    waits = "until test -e go; do sleep 0.02; done"
+    ran = await shell.run(f"{waits}; head -c 3000000 /dev/zero; echo end", yield_s=0.05)
     command = shell.background.get(ran.id or "")
+    await shell.run("touch go")
     await command.wait(DEADLINE_S)
     tape = command.read(offset=0)
     assert (tape.start, tape.end, tape.data[-4:]) == (3_000_004 - len(tape.data), 3_000_004, b"end\n")
@@ -161,6 +163,10 @@ async def test_only_the_end_of_long_output_is_buffered(shell: Shell) -> None:
 async def test_preceding_output_is_included(shell: Shell) -> None:
     ran = await shell.run("printf 0123456789; sleep 60", yield_s=0.3)
     command = shell.background.get(ran.id or "")
+    async with asyncio.timeout(DEADLINE_S):
+        while len(command.read(offset=0).data) < 10:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    command.read()  # what was printed after the call had returned
     for offset in (0, 4, 10, 99):
         tape = command.read(offset=offset)
         assert (tape.before, tape.data) == (b"0123456789"[:offset], b"0123456789"[offset:])
@@ -171,15 +177,19 @@ async def test_preceding_output_is_included(shell: Shell) -> None:
 async def test_the_end_is_reported_and_nothing_outlives_the_jail(workspace: Path) -> None:
     ends: list[tuple[str, Result]] = []
     events: list[ShellEvent] = []
+    first = "until test -e go; do sleep 0.02; done"
     async with open_shell("test", workspace=workspace, on_event=events.append) as shell:
         shell.background.on_end = lambda id_, result: ends.append((id_, result))
-        await shell.run("sleep 0.1", yield_s=0.05)
-        await shell.run("trap '' TERM; setsid sleep 84 & sleep 84", yield_s=0.05)
-        await asyncio.sleep(0.3)
+        await shell.run(first, yield_s=0.05)
+        await shell.run("trap '' TERM; setsid sleep 8461 & sleep 8461", yield_s=0.05)
+        (workspace / "go").touch()
+        async with asyncio.timeout(DEADLINE_S):
+            while not ends:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         assert [(id_, result.exit_code) for id_, result in ends] == [("bg_1", 0)]
     assert [id_ for id_, _ in ends] == ["bg_1", "bg_2"]
-    assert CommandYielded("main", "sleep 0.1", "bg_1") in events
-    found = await asyncio.create_subprocess_exec("pgrep", "-fx", "sleep 84", stdout=asyncio.subprocess.PIPE)
+    assert CommandYielded("main", first, "bg_1") in events
+    found = await asyncio.create_subprocess_exec("pgrep", "-fx", "sleep 8461", stdout=asyncio.subprocess.PIPE)
     assert (await found.communicate())[0] == b""
 
 
@@ -202,7 +212,7 @@ async def test_of_commands_that_ended_long_ago_only_head_and_tail_are_retained(s
     await shell.run("touch go")
     commands = list(shell.background)
     for command in commands:
-        await command.wait(60)
+        await command.wait(DEADLINE_S)
     await shell.run("true")
     kept = [len(command.result().stdout_bytes) + len(command.read(offset=0).data) for command in commands]
     assert sum(size > 700_000 for size in kept) == 4

@@ -14,6 +14,7 @@ import ssl
 import sys
 import tarfile
 import threading
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -31,11 +32,12 @@ from hutch.jail.egress import EgressAttempt, EgressLimits, environment, parse_al
 from hutch.jail.egress.allow_list import Pattern, parse_pattern
 from hutch.jail.egress.back_pressure_streams import Side, open_side
 from hutch.jail.egress.blocked_addresses import is_own, parse_networks, refusal
-from hutch.jail.egress.connect_tunnel import run_tunnel
 from hutch.jail.egress.host_check_and_connection import resolver
 from hutch.jail.egress.host_normalization import as_address, join_authority, parse_host
 from hutch.jail.egress.proxy_target import Target, forwarded_headers, parse_target
 from hutch.jail.egress.tls_server_name import Incomplete, server_name
+from hutch.jail.egress.tunnel_relay import run_tunnel
+from tests.deadline import DEADLINE_S
 from tests.node_installation import npm
 
 from .simulated_network import (
@@ -299,7 +301,9 @@ async def test_interim_response_reaches_a_client_that_waits_for_it() -> None:
 async def test_answer_that_cannot_be_read_becomes_a_502(answer: bytes) -> None:
     async with (
         origin(answer + b"") as server,
-        proxy(f"a.example:{server.port}", limits=EgressLimits(idle_timeout_s=1)) as client,
+        proxy(
+            f"a.example:{server.port}", limits=EgressLimits(idle_timeout_s=DEADLINE_S if answer else 1)
+        ) as client,
     ):
         got = await client.get(f"a.example:{server.port}")
     assert got.startswith(b"HTTP/1.1 502 " if answer else b"HTTP/1.1 504 ")
@@ -318,7 +322,7 @@ async def test_a_truncated_answer_does_not_look_complete() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
             writer.write(f"GET http://a.example:{port}/ HTTP/1.0\r\n\r\n".encode())
             with pytest.raises(ConnectionResetError):
-                await asyncio.wait_for(reader.read(), 5)
+                await asyncio.wait_for(reader.read(), DEADLINE_S)
             writer.transport.abort()
 
 
@@ -377,7 +381,7 @@ async def test_half_closed_tunnel_still_brings_the_answer() -> None:
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 Connection established\r\n\r\n"
             writer.write(b"and late")
             writer.write_eof()
-            assert await asyncio.wait_for(reader.read(), 5) == b"all of it: early and late"
+            assert await asyncio.wait_for(reader.read(), DEADLINE_S) == b"all of it: early and late"
             writer.close()
             ended = (await client.over())[0]
     assert (ended.bytes_up, ended.bytes_down, ended.allowed) == (14, 25, True)
@@ -442,14 +446,14 @@ async def test_closing_cuts_open_connections_and_leaves_nothing() -> None:
             await reader.readuntil(b"\r\n\r\n")
     for reader, writer in sides:
         with contextlib.suppress(ConnectionResetError):
-            assert await asyncio.wait_for(reader.read(), 2) == b""
+            assert await asyncio.wait_for(reader.read(), DEADLINE_S) == b""
         writer.transport.abort()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", client.port)
     assert len(await client.over(4)) == 4
-    await asyncio.sleep(0.05)
-    assert await open_descriptors() <= before[0]
-    assert threads() <= before[1]
+    async with asyncio.timeout(DEADLINE_S):  # the origin closes its side in a moment
+        while await open_descriptors() > before[0] or threads() > before[1]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def test_socket_that_does_not_listen_is_refused_and_closed() -> None:
@@ -462,12 +466,15 @@ async def test_socket_that_does_not_listen_is_refused_and_closed() -> None:
 
 async def test_the_rate_of_attempts_is_limited() -> None:
     async with proxy(limits=EgressLimits(attempts_per_s=20)) as client:
+        began = time.monotonic()
         asking = [asyncio.create_task(client.get("b.example")) for _ in range(200)]
-        await asyncio.sleep(1)
+        while len(client.attempts) < 60:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        made, passed_s = len(client.attempts), time.monotonic() - began
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-        assert 40 <= len(client.attempts) <= 75
+        assert made <= 40 + 20 * passed_s + 1  # a burst of two seconds, then so many in each
 
 
 # --- checks inside the tunnel ---
@@ -516,7 +523,7 @@ def test_damaged_hello_is_read_or_refused_and_never_crashes(data: st.DataObject)
 
 async def side_pair() -> tuple[Side, socket.socket]:
     ours, theirs = socket.socketpair()
-    theirs.settimeout(2)
+    theirs.settimeout(DEADLINE_S)
     return await open_side(ours), theirs
 
 
@@ -540,7 +547,7 @@ async def test_a_tunnel_relays_only_traffic_for_its_host(first: bytes, tls_only:
         assert await asyncio.to_thread(world.recv, 65536) == first
         jail.close()
         world.close()
-        await asyncio.wait({tunnel}, timeout=2)
+        await asyncio.wait({tunnel}, timeout=DEADLINE_S)
     else:
         with pytest.raises(Denied, match=r"a\.example"):
             await tunnel

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail_processes import Member
-from hutch.jail.limits import file_locks as module
-from hutch.jail.limits.file_locks import LockedFile, count_locks, list_locks
+from hutch.jail.limits import file_lock_count as module
+from hutch.jail.limits.file_lock_count import LockedFile, count_locks, list_locks
 
 # The kernel's list shifts when others lock and unlock while it is read: some are listed twice, or not at all.
 NEARLY_50 = range(40, 61)

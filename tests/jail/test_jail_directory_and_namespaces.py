@@ -20,6 +20,7 @@ from hutch.jail.jail_directory_and_namespaces import JailLocation, Namespaces, O
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.launch.idmapped_mount import mount, own_mount_namespace
 from hutch.jail.launch.jail_uid import Identity, claim_identity
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -177,7 +178,7 @@ def test_killing_hutch_ends_its_jail(workspace: Path) -> None:
         warden = int(host.stdout.readline())
         pids = [warden, *_children(warden)]
         host.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + DEADLINE_S
     while any(map(_alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(_alive, pids))

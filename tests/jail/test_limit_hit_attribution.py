@@ -152,7 +152,7 @@ async def test_a_command_of_a_shell_is_not_blamed_for_jobs_of_the_previous_one(w
 # --- a full tmpfs ---
 
 FILL_TMP = "head -c 100M /dev/zero > /tmp/full"
-GROW = "head -c 50M /dev/zero > large; sleep 60"
+GROW = "head -c 50M /dev/zero > large; sleep 1000"
 TMP, GROWTH = LimitHit("tmp_bytes", "60 MiB"), LimitHit("workspace_growth_bytes", "20 MiB")
 
 
@@ -166,8 +166,8 @@ async def test_a_full_tmpfs_is_blamed_on_the_command_that_filled_it(workspace: P
 
         async def hit(command: str) -> LimitHit | None:
             if in_shell:
-                return (await shells.shell("a").run(command)).limit_hit
-            return (await jail.run(["/bin/sh", "-c", command])).limit_hit
+                return (await shells.shell("a").run(command, timeout_s=DEADLINE_S)).limit_hit
+            return (await jail.run(["/bin/sh", "-c", command], timeout_s=DEADLINE_S)).limit_hit
 
         assert await hit(FILL_TMP) == TMP
         assert [await hit(command) for command in ("false", "sleep 1; false", "true")] == [None] * 3

@@ -14,7 +14,7 @@ from hutch.jail.interface import PIPE, LimitHit
 from hutch.jail.jail_processes import below
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.limits import limit_watcher
-from hutch.jail.limits.running_jail_limit_inspection import MAX_HITS
+from hutch.jail.limits.exceeded_limit_inspection import MAX_HITS
 from hutch.jail.policy import Limits, Policy
 
 pytestmark = pytest.mark.anyio

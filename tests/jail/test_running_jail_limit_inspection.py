@@ -12,8 +12,8 @@ from hutch.jail.command_process import Command
 from hutch.jail.interface import PIPE, LimitHit
 from hutch.jail.jail_processes import members, number_inside
 from hutch.jail.jail_startup import Jailed
+from hutch.jail.limits.exceeded_limit_inspection import Inspector, commands_to_end
 from hutch.jail.limits.limit_hit_attribution import HitBy
-from hutch.jail.limits.running_jail_limit_inspection import Inspector, commands_to_end
 from hutch.jail.policy import MIB, Limits
 
 pytestmark = pytest.mark.anyio

@@ -2,7 +2,10 @@
 
 import mmap
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 from hutch.jail.jail_processes import Member
 from hutch.jail.limits.resource_usage_without_cgroup import shared_memory_device
@@ -22,8 +25,29 @@ def test_shared_memory_counts_by_its_mappings() -> None:
 
 
 def test_a_process_that_cannot_be_read_counts_in_full() -> None:
-    nobody = Member(2**22 + 1, (2**22 + 1,), trusted=False, reaper=0)
-    assert measure_shared_memory([(nobody, 7)], device=DEVICE, max_mappings=10**6).bytes == 7
+    other_threads = Member(os.getpid(), (2**22 + 1,), trusted=False, reaper=0)  # its threads are new
+    assert measure_shared_memory([(other_threads, 7)], device=DEVICE, max_mappings=10**6).bytes == 7
+
+
+def test_a_process_that_has_ended_meanwhile_does_not_count() -> None:
+    zombie = subprocess.Popen(["/bin/true"])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    for pid in (zombie.pid, 2**22 + 1):
+        ended = Member(pid, (pid,), trusted=False, reaper=0)
+        assert measure_shared_memory([(ended, 1 << 40)], device=DEVICE, max_mappings=10**6).bytes == 0
+    zombie.wait()
+
+
+def test_a_process_whose_first_thread_has_ended_counts_in_full() -> None:
+    begin = "import ctypes, threading; threading.Thread(target=input).start(); "
+    command = [sys.executable, "-c", begin + "ctypes.CDLL(None).pthread_exit(None)"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    stat = Path(f"/proc/{process.pid}/stat")
+    while stat.read_bytes().rpartition(b") ")[2][:1] != b"Z":
+        assert process.poll() is None
+    first_only = Member(process.pid, (process.pid,), trusted=False, reaper=0)
+    assert measure_shared_memory([(first_only, 7)], device=DEVICE, max_mappings=10**6).bytes == 7
+    process.communicate(b"\n")
 
 
 def test_reading_ends_when_there_are_too_many() -> None:

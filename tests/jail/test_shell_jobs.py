@@ -146,8 +146,10 @@ async def test_jobs_of_a_command_in_the_background_print_under_its_id(workspace:
     events: list[ShellEvent] = []
     output = PrintedOutput()
     async with open_shell("jobs", workspace=workspace, on_event=events.append) as shell:
-        ran = await output.run(shell, f"({UNTIL_GO}; echo late) & sleep 0.2; echo end", yield_s=0.05)
+        until_end = UNTIL_GO.replace("go", "end")
+        ran = await output.run(shell, f"({UNTIL_GO}; echo late) & {until_end}; echo end", yield_s=0.05)
         assert ran.running and ran.id == "bg_1"
+        (workspace / "end").touch()
         await shell.background.get("bg_1").wait(DEADLINE_S)
         await shell.run("touch go")
         await output.wait()

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.llm.image_support import NOTE, for_account, sees_images
 from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Image, Request
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 from tests.llm.provider_formats import ANTHROPIC, CHAT, GEMINI, OLLAMA, RESPONSES, Dialect, pieces
 from tests.llm.provider_server import Act, playing
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from hutch.llm.interface import Text
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 from tests.deadline import DEADLINE_S
 from tests.llm.provider_formats import DIALECTS, GO, Dialect, pieces, reply
 from tests.llm.provider_server import Act, Wire, playing

@@ -11,7 +11,7 @@ from hutch.domain.events import (
     JobsDetached,
     JobsEnded,
 )
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.snapshot_change_events import Attribution
 from hutch.snapshots.disk_walk import TICK_NS
 

@@ -12,7 +12,7 @@ from hutch.domain.redaction import Redactor
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.sessions.debugging.debug_adapter_values import ValueReader
 from hutch.sessions.debugging.debugged_program import DebuggedProgram, ProgramCallbacks
-from hutch.sessions.debugging.debugger_launch_plan import LaunchPlan
+from hutch.sessions.debugging.debugger_launch_parameters import LaunchPlan
 
 pytestmark = pytest.mark.anyio
 

@@ -229,8 +229,10 @@ async def test_a_command_that_is_typed_ahead_has_its_author(tmp_path: Path) -> N
         ask = server.host.call
         terminal = await ask(session_id, requests.OpenTerminal(), by="u2")
         async with server.host.terminal(session_id, terminal.id, by="u2") as viewer:
-            await viewer.write(b"sleep 0.5\rsleep 0.5; echo t > ahead\r")
-            spins = "until [ -e ahead ]; do :; done; sleep 1"
+            # The other command has begun before the second line runs, however busy the machine is.
+            first = "until [ -e /tmp/begun ]; do sleep 0.05; done"
+            await viewer.write(f"{first}\rsleep 0.5; echo t > ahead\r".encode())
+            spins = "touch /tmp/begun; until [ -e ahead ]; do :; done; sleep 1"
             busy = asyncio.ensure_future(ask(session_id, requests.RunCommand(spins), by="u1"))
             found = await changes_of(server, session_id, "ahead")
             await busy

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.current_actor_and_author import Actor, acting
 from hutch.domain.events import FileChanged
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.file_change_recorder import ChangeRecorder
 from tests.agent.run_setups import SetupOptions, open_setup
 

@@ -154,7 +154,7 @@ async def test_what_happened_and_could_not_be_recorded_is_named_before_anything_
         with files_no_longer_than(_wal(tmp_path)):
             async with server.host.sandbox(session_id) as sandbox:
                 (sandbox.workspace.place.directory / "go").touch()
-                await sandbox.shells.background.get(result.id or "").wait(60)
+                await sandbox.shells.background.get(result.id or "").wait(DEADLINE_S)
             shown = await server.host.call(session_id, requests.ReadCommand(result.id or ""))
             assert shown.text == "unseen\n"
             with pytest.raises(HutchError):

@@ -185,7 +185,10 @@ async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
 async def test_a_message_received_while_the_run_is_cancelled_is_no_prompt_too(tmp_path: Path) -> None:
     model = cassette(
         tmp_path / "c.json",
-        [{"delay_s": 1.0, **call("bash", command="true")}, {"text": "Late.", "delay_s": 600}],
+        [
+            call("bash", command="until [ -e /tmp/go ]; do sleep 0.02; done", timeout_s=600),
+            {"text": "Late.", "delay_s": 600},
+        ],
     )
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
@@ -199,11 +202,17 @@ async def test_a_message_received_while_the_run_is_cancelled_is_no_prompt_too(tm
 
         server.log.listeners.append(block)
         session = await sessions.create(server.services, who, NewSession(prompt="Go."))
-        await until(server, session.id, "run.started")
+        await until(server, session.id, "command.started")
         await sessions.give(server.services, who, session.id, inputs.Message(text="Listen."))
+        async with server.host.sandbox(session.id) as sandbox:
+            await sandbox.jail.run(["touch", "/tmp/go"])
         await asyncio.wait_for(blocked.wait(), DEADLINE_S)
-        await asyncio.sleep(0.5)
-        stopping = asyncio.create_task(server.host._lives[session.id].stop())  # type: ignore[attr-defined]
+        live = server.host._lives[session.id]  # type: ignore[attr-defined]
+        async with asyncio.timeout(DEADLINE_S):
+            while live.inbox:  # noqa: ASYNC110  no event reports that the run has taken the message
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # it is written in a few turns of the loop
+        stopping = asyncio.create_task(live.stop())
         await asyncio.sleep(0.1)
         blocking.execute("ROLLBACK")
         blocking.close()

@@ -37,7 +37,7 @@ class Held:
         self.go = threading.Event()
 
     async def prepare(self, session: Session, recorder: Recorder) -> Prepared:
-        holding = asyncio.ensure_future(self._log.change(lambda rows: self.go.wait(60)))
+        holding = asyncio.ensure_future(self._log.change(lambda rows: self.go.wait(DEADLINE_S)))
         await asyncio.sleep(0)  # it is in the writer's hands
         self.reached.set()
         holding.add_done_callback(lambda done: done.result())

@@ -54,6 +54,7 @@ pytestmark = pytest.mark.anyio
 
 FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
 FINISH = call("finish", title="Slugs are lower case", summary="So.")
+UNTIL_GO = call("bash", command="until [ -e go ]; do sleep 0.05; done", timeout_s=600)
 
 
 async def test_a_prompt_is_worked_on_and_the_next_one_follows_it(tmp_path: Path) -> None:
@@ -152,12 +153,13 @@ async def test_a_pause_holds_a_run_until_it_may_go_on(tmp_path: Path) -> None:
 
 
 async def test_a_message_during_a_run_reaches_the_run(tmp_path: Path) -> None:
-    model = cassette(tmp_path / "c.json", [call("bash", command="sleep 1"), FINISH, {"text": "Tabs it is."}])
+    model = cassette(tmp_path / "c.json", [UNTIL_GO, FINISH, {"text": "Tabs it is."}])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         session = await sessions.create(server.services, who, NewSession(model=model, prompt="Work."))
         await until(server, session.id, "command.started")
         await sessions.give(server.services, who, session.id, inputs.Message(text="Use tabs."))
+        await server.host.call(session.id, requests.WriteFile("go", b""), by=who.user.id)
         events = await until(server, session.id, "run.ended")
         said = [event for event in events if isinstance(event, MessageSent) and event.author == "user"]
         assert [(event.text, event.by, event.input) for event in said] == [("Use tabs.", who.user.id, 1)]
@@ -306,9 +308,10 @@ async def test_an_unused_session_is_parked_and_woken_by_the_next_use(tmp_path: P
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
         session = await sessions.create(server.services, who, NewSession())
-        await state(server, who, session.id, "idle")
+        await state(server, who, session.id, "idle", "parked")
         await server.host.call(session.id, requests.WriteFile("kept", b"yes"), by=who.user.id)
-        events = await until(server, session.id, "session.parked")
+        events = await until(server, session.id, "file.changed")
+        events += await until(server, session.id, "session.parked", after=len(events))
         parked = events[-1]
         assert isinstance(parked, SessionParked) and parked.snapshot > 0
         assert server.host.jails == 0  # type: ignore[attr-defined]
@@ -320,7 +323,7 @@ async def test_a_server_in_a_terminal_that_nobody_watches_keeps_running(tmp_path
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
         session = await sessions.create(server.services, who, NewSession())
-        await state(server, who, session.id, "idle")
+        await state(server, who, session.id, "idle", "parked")
         opened = await server.host.call(session.id, requests.OpenTerminal(), by=who.user.id)
         async with server.host.terminal(session.id, opened.id, by=who.user.id) as viewer:
             await viewer.write(b"python3 -m http.server\n")
@@ -334,11 +337,12 @@ async def test_a_server_in_a_terminal_that_nobody_watches_keeps_running(tmp_path
         ]
         async with server.host.terminal(session.id, opened.id, by=who.user.id) as viewer:
             await viewer.write(b"\x03")
-        await until(server, session.id, "session.parked")
+        count = len(await until(server, session.id, "terminal.opened"))
+        await until(server, session.id, "session.parked", after=count)
 
 
 async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None:
-    model = cassette(tmp_path / "c.json", [call("bash", command="sleep 1"), FINISH])
+    model = cassette(tmp_path / "c.json", [UNTIL_GO, FINISH])
     async with serving(tmp_path / "home", sessions__runs=1) as server:
         who = await owner(server)
         made = [
@@ -349,6 +353,8 @@ async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None
         places = [(await sessions.show(server.services, who, each.id)).queue_position for each in made]
         assert places == [None, 1, 2]
         for each in made:
+            await until(server, each.id, "command.started")
+            await server.host.call(each.id, requests.WriteFile("go", b""), by=who.user.id)
             events = await until(server, each.id, "run.ended")
             assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
 
@@ -627,5 +633,5 @@ async def test_what_reads_deliveries_ends_also_when_one_is_over_at_that_moment(t
             for _ in range(turns):
                 await asyncio.sleep(0)
             running.cancel()
-            done, _ = await asyncio.wait([running], timeout=20)
+            done, _ = await asyncio.wait([running], timeout=DEADLINE_S)
             assert done, f"it goes on when it is cancelled {turns} turns of the loop later"

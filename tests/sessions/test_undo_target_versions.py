@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
-from hutch.sessions.file_versions_for_undo import is_work
+from hutch.sessions.undo_file_version_reader import is_work
 from hutch.sessions.undo_planning import Reversal
 from hutch.sessions.undo_target_versions import Reversals, read_reversals
 from hutch.snapshots.confined_directory import Directory

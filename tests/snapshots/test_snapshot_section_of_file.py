@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from hutch.snapshots.snapshot_section_of_file import Context, EmptyBase
+from hutch.snapshots.snapshot_section_choice import Context, EmptyBase
 from hutch.snapshots.snapshot_tree_layout import FILES, IGNORED, PRIVATE
 
 FILE, LINK = stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777

@@ -76,7 +76,8 @@ async def test_a_gap_is_written_before_anything_else_and_signed(tmp_path: Path) 
             2,
         )
         async with log.evidence(session_id, WHOLE) as evidence:
-            assert [said.seq for said in evidence.statements if said.kind == "checkpoint"] == [5]
+            signed = [said.seq for said in evidence.statements if said.kind == "checkpoint"]
+            assert signed in ([5], [1, 5])  # the first is signed by time if all this takes 5 s
 
 
 async def test_jobs_that_commands_left_running_are_written_late(tmp_path: Path) -> None:

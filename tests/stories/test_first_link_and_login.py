@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
 from tests.cli.hutch_up_process import TIMEOUT_S, Home
 from tests.forked_command import HUTCH, run
@@ -30,6 +30,13 @@ def keep_secret(home: Home) -> None:
     assert done.returncode == 0, done.stderr
 
 
+async def new_visitor(browser: Browser) -> Page:
+    """A page of somebody who was never here."""
+    page = await (await browser.new_context()).new_page()
+    page.set_default_timeout(TIMEOUT_S * 1000)
+    return page
+
+
 async def status(page: Page, url: str) -> int:
     answer = await page.goto(url)
     assert answer is not None
@@ -49,7 +56,7 @@ async def test_the_owner_a_colleague_and_a_program(tmp_path: Path) -> None:
             me = f"{up.url}/api/v1/me"
 
             # The owner, by the link that the first start prints.
-            owners = await (await browser.new_context()).new_page()
+            owners = await new_visitor(browser)
             assert await status(owners, me) == 401
             await owners.goto(up.printed["link"])
             await owners.click("#login button")
@@ -57,13 +64,13 @@ async def test_the_owner_a_colleague_and_a_program(tmp_path: Path) -> None:
             async with owners.expect_navigation():
                 await owners.click("#password button:has-text('Set it')")
             assert await status(owners, me) == 200
-            again = await (await browser.new_context()).new_page()
+            again = await new_visitor(browser)
             await again.goto(up.printed["link"])
             await again.click("#login button")
             await again.locator("#said", has_text="was used").wait_for()
 
             # A colleague, by the provider.
-            colleague = await (await browser.new_context()).new_page()
+            colleague = await new_visitor(browser)
             await colleague.goto(f"{up.url}/api/v1/login/oidc?next=/api/v1/me")
             async with colleague.expect_navigation(url=me):
                 await colleague.click("#go")

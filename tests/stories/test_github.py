@@ -10,6 +10,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from hutch.store.users import Users
+from tests.deadline import DEADLINE_S
 from tests.forge.github_server import HOST
 from tests.forge.repositories import commit, git
 from tests.gateway.api_server import V1, Api, eventually
@@ -415,18 +416,20 @@ async def test_a_huge_repository_is_not_fetched_to_its_end(tmp_path: Path) -> No
 
 
 async def test_what_is_cancelled_while_it_is_delivered_has_a_last_word(setup: Story) -> None:
-    setup.hub.fault("GET /repos/acme/project$", 0, delay_s=1.0, times=2)
+    setup.hub.fault("GET /repos/acme/project$", 0, times=1)  # the first look is before anybody works
+    second = setup.hub.fault("GET /repos/acme/project$", 0, delay_s=DEADLINE_S, times=1)
     async with setup.server() as api:
         url = setup.hub.url("acme/project")
         session = await api.new_session(repository=url, model=setup.model(), deliver=True)
         await api.give(session["id"], type="prompt", text="Make slugs lower case.")
 
-        async def reached() -> bool:  # the first look is before anybody works
-            return setup.hub.count("GET /repos/acme/project$") > 1
+        async def reached() -> bool:
+            return second.reached.is_set()
 
         await eventually(reached)
         await api.give(session["id"], type="cancel")
         last = await ended(api, session["id"], 1)
+        second.released.set()
         assert (last["outcome"], last["reason"]) == ("failed", "It was cancelled before it was delivered.")
         runs = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
         run = await eventually_ended(api, runs[0]["id"])

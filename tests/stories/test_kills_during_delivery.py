@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 SOAK = pytest.mark.soak  # `make test` tries some moments, `make soak` all
 WORKING = "nothing that GitHub is asked"
 FAILS = "! grep -q lower slug.py"  # passes before it is mended, and fails after that
-SLOW = call("bash", command="sleep 1")
+SLOW = call("bash", command="sleep 600", timeout_s=600)  # until the server is killed
 
 
 async def proposed(setup: Story) -> list[Change]:
@@ -30,8 +30,8 @@ async def proposed(setup: Story) -> list[Change]:
         return await Changes(rows).list()
 
 
-def start(setup: Story, prompts: int, tests: str = "") -> Forked:
-    model = setup.model(SLOW, FIX, FINISH, MORE, FINISH_MORE)
+def start(setup: Story, prompts: int, tests: str = "", *, slow: bool = False) -> Forked:
+    model = setup.model(*([SLOW] if slow else []), FIX, FINISH, MORE, FINISH_MORE)
     words = (setup.place / "home", setup.hub.socket, setup.hub.url("acme/project"), model, prompts, tests)
     return setup.start(
         [sys.executable, "-m", "tests.stories.server_killed_during_delivery", *map(str, words)],
@@ -63,7 +63,7 @@ def start(setup: Story, prompts: int, tests: str = "") -> Forked:
 async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: bool, prompts: int) -> None:
     with story(tmp_path) as setup:
         fault = setup.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
-        process = start(setup, prompts)
+        process = start(setup, prompts, slow=pattern == WORKING)
 
         async def reached() -> bool:
             assert process.poll() is None
@@ -72,7 +72,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         await eventually(reached)
         process.kill_session()
         fault.released.set()  # what it had asked for is done all the same
-        again = start(setup, prompts)
+        again = start(setup, prompts, slow=pattern == WORKING)
         printed, _ = await again.output(DEADLINE_S)
         assert again.returncode == 0
         (pull,) = setup.pulls().values()

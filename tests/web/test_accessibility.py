@@ -283,7 +283,7 @@ async def test_a_phone_shows_the_card_and_nothing_overflows(
     await page.goto(f"{up.url}/s/{waiting}")
     for name in ("Allow once", "Deny"):
         await expect(page.get_by_role("button", name=name)).to_be_in_viewport()
-    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+    await page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
     await page.goto(f"{up.url}/s/{waiting}?view=work")
     for tab in ("Files", "Editor", "Changes", "Tests", "Terminal", "Preview", "Log"):  # none is cut off
         await expect(page.get_by_role("tab", name=tab)).to_be_in_viewport(ratio=1)

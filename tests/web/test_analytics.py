@@ -42,7 +42,7 @@ HAS_INK = """element => {
 async def reflows(page: Page) -> None:
     """Nothing is wider than a narrow phone."""
     await page.set_viewport_size({"width": 320, "height": 640})
-    assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+    await page.wait_for_function("() => document.documentElement.scrollWidth <= 320")
     await page.set_viewport_size({"width": 1280, "height": 800})
 
 
@@ -71,7 +71,7 @@ async def test_a_run_is_in_table_chart_and_csv_and_filters_are_in_the_address(
     await page.get_by_label("Show", exact=True).select_option("Output")
     chart = page.get_by_role("img", name=re.compile("Output per day, .* In total 500"))
     await expect(chart).to_be_visible()
-    await page.wait_for_function(f"({HAS_INK})(document.querySelector('[data-chart]'))")
+    await page.wait_for_function(f"() => ({HAS_INK})(document.querySelector('[data-chart]'))")
     await page.get_by_text("Values over time").click()
     await expect(page.get_by_role("region", name="Values over time").get_by_role("row")).to_have_count(2)
 
@@ -91,8 +91,15 @@ async def test_a_run_is_in_table_chart_and_csv_and_filters_are_in_the_address(
 
 
 async def test_a_report_is_refused_with_a_way_on_and_a_budget_is_set_removed_and_taken_back(
-    logged_in: BrowserContext, up: Up
+    logged_in: BrowserContext, up: Up, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
+    session = await new_session(api, prompt="Look.", model=cassette(tmp_path, REPLIES))
+    await until_idle(api, session)
+
+    async def is_counted() -> bool:
+        return bool((await api.get("/analytics/reports/spend")).json()["behind"] == 0)
+
+    await eventually(is_counted)
     page = await logged_in.new_page()  # refusals are errors of the console
     page.set_default_timeout(DEADLINE_S * 1000)
     await page.goto(f"{up.url}/analytics?report=latency&step=minute&since=365d")

@@ -33,7 +33,7 @@ async def test_the_buttons_of_a_long_command_stay_visible_and_a_reload_shows_the
         await expect(card.get_by_text("echo part 0")).to_be_visible()
         for name in ("Allow once", "Deny"):
             await expect(card.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
-        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        await page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
     shown = await card.locator("pre").inner_text()
     assert shown.startswith("echo part 0\n") and shown.rstrip().endswith("echo part 299")
 

@@ -43,6 +43,7 @@ async def test_a_change_is_commented_on_marked_and_merged(
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("dialog", name="Merge this change?")).to_be_visible()
     await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
 
     # Everything by keyboard: file, change, a comment, one that is not sent, layout, mark.
     await page.keyboard.press("]")

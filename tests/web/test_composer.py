@@ -65,6 +65,7 @@ async def test_escape_closes_the_list_of_files_first_and_stops_a_run_when_presse
     page: Page, up: Up, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     session = await new_session(api, prompt="Wait.", model=cassette(tmp_path, [WAITS, FINISH]))
+    await page.clock.install()
     await page.goto(f"{up.url}/s/{session}")
     await expect(page.get_by_role("button", name="until test -e go")).to_be_visible()
     composer = page.get_by_label("Message to the agent")
@@ -86,10 +87,13 @@ async def test_escape_closes_the_list_of_files_first_and_stops_a_run_when_presse
 
     run = page.locator("[data-item^='run:']")
     await composer.click()
+    # The second key counts for 1.5 s: the page's clock stands until it was pressed.
+    await page.clock.pause_at(await page.evaluate("Date.now() / 1000") + 20)
     await page.keyboard.press("Escape")
     await expect(page.get_by_text("Press Esc again to stop the run")).to_be_visible()
     await expect(run.get_by_text("running")).to_be_visible()
     await page.keyboard.press("Escape")
+    await page.clock.resume()
     await expect(run.get_by_text("stopped")).to_be_visible()
 
 

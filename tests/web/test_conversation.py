@@ -156,7 +156,7 @@ async def test_a_reader_at_the_end_stays_there_and_an_opened_row_stays_open(
     await page.keyboard.press("Enter")
     await expect(page.locator("header").get_by_text("idle")).to_be_visible()
     await expect(log.get_by_text("token last")).to_be_attached()
-    await page.wait_for_function("window.below < 64")
+    await page.wait_for_function("() => window.below < 64")
     assert await page.evaluate("furthest") <= 10  # frames in a row
     await log.get_by_role("button", name="long.txt").click()
     await expect(log.get_by_text("line 399")).to_be_attached()

@@ -171,7 +171,7 @@ async def test_a_run_is_announced_in_few_sentences_and_only_the_dot_is_animated(
     )
     assert [each for each in moving if "dot-running" not in each] == []
     await expect(page.locator("header").get_by_text("idle")).to_be_visible()
-    await page.wait_for_function("spoken.some(([, , text]) => text.startsWith('done'))")
+    await page.wait_for_function("() => spoken.some(([, , text]) => text.startsWith('done'))")
     spoken = await page.evaluate("spoken")
     assert spoken != [] and not any("Words of the model" in text for _, _, text in spoken)
     gaps = [later[0] - earlier[0] for earlier, later in pairwise(spoken)]

@@ -189,6 +189,7 @@ async def test_the_list_of_keys_and_the_palette_show_the_same_keys(page: Page, u
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("option", name="Home")).to_contain_text("g h")
     await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     await page.get_by_label("Current password").focus()
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("combobox", name="Go to, find or do")).to_be_focused()

@@ -149,7 +149,7 @@ async def test_a_task_is_edited_in_place_and_hostile_text_stays_text(
         await page.emulate_media(color_scheme="light")
         await assert_no_violations(page)
         await page.set_viewport_size({"width": 320, "height": 640})
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+        await page.wait_for_function("() => document.documentElement.scrollWidth <= 320")
         await page.set_viewport_size({"width": 1280, "height": 800})
 
 

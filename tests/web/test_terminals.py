@@ -130,6 +130,13 @@ async def test_a_terminal_of_others_appears_and_unsent_keys_are_reported(
     await expect(head.get_by_role("button", name="Terminal 2", exact=True)).to_be_visible()
 
 
+async def test_a_terminal_that_a_limit_has_ended_names_it(page: Page, up: Up, api: httpx.AsyncClient) -> None:
+    session = await new_session(api, resources={"file_bytes": 1024**2})
+    await open_terminal(page, up, session)
+    await page.keyboard.type("exec dd if=/dev/zero of=big bs=1M count=4\n")
+    await expect(page.get_by_text("Stopped by the limit file_bytes 1 MiB")).to_be_visible()
+
+
 async def test_keys_of_a_second_person_are_refused_visibly_and_either_can_take_over(
     page: Page, up: Up, browser: Browser, api: httpx.AsyncClient
 ) -> None:
@@ -213,7 +220,8 @@ async def test_many_lines_are_pasted_into_a_program_only_after_a_question(
     await page.keyboard.press("Control+c")
     await page.keyboard.type("clear; cat\n")
     await expect(rows).not_to_contain_text("echo")
-    await page.keyboard.press("Control+Shift+V")
+    async with page.expect_event("dialog"):  # the clipboard is read first
+        await page.keyboard.press("Control+Shift+V")
     await page.keyboard.type("typed\n")
     await expect(rows).to_contain_text("typedtyped")
     assert asked == ["Paste 2 lines? This program runs each line as you paste it."]

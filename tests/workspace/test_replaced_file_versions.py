@@ -11,7 +11,7 @@ from hutch.agent.run_setup import RunSetup
 from hutch.domain.current_actor_and_author import Actor, acting
 from hutch.domain.events import FileChanged
 from hutch.edit.atomic_apply import edit_file
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.file_change_recorder import ChangeRecorder
 from tests.agent.run_setups import SetupOptions, entries, open_setup
 from tests.deadline import DEADLINE_S

@@ -40,5 +40,12 @@ def test_addresses_in_a_query_say_nothing_about_code() -> None:
     assert "forg" in query_words("https://forge.example/team")
 
 
+def test_credits_and_numbers_of_issues_say_nothing_about_code() -> None:
+    words = query_words("Fix the ring buffer (PR 12, #30). Thanks @mona, who reported this in issue 7!")
+    assert words == ["ring", "buf", "ring_buffer"]
+    assert query_words("@dataclass, by @mona") == ["dataclass"]
+    assert query_words("thanks") == ["thank"]
+
+
 def test_one_word_counts_only_a_few_times() -> None:
     assert index_words("spam " * 1_000).split() == ["spam"] * MAX_REPEATS

@@ -10,7 +10,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.bare_mirror import has_commit
 from hutch.workspace.lifecycle.repository_and_head_detection import Head, Layout, quick_head
-from hutch.workspace.lifecycle.source_repository_in_jail import open_jailed_repository
+from hutch.workspace.lifecycle.repository_reader_in_jail import open_jailed_repository
 from tests.forge.repositories import commit, commit_tree, git, make_repository
 from tests.workspace.preparation_fixtures import HOST
 

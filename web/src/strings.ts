@@ -376,7 +376,7 @@ export const strings = {
     share: "Share",
     closeTerminal: "Close the terminal",
     missed: (text: string) => `${text} not shown`,
-    ended: (code: number | null) => (code === null ? "Ended by a signal" : `Ended with ${code}`),
+    ended: (code: number | null, limit: string) => (limit ? `Stopped by the limit ${limit}` : code === null ? "Ended by a signal" : `Ended with ${code}`),
     reconnecting: "reconnecting…",
     noPreview: "No program listens on a port. Start a server in the terminal.",
     openPreview: "Open in a new tab",

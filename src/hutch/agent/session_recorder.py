@@ -16,7 +16,7 @@ from typing import Protocol
 
 import structlog
 
-from hutch.agent.commands_left_running import CommandsLeftRunning
+from hutch.agent.commands_left_after_run import CommandsLeftRunning
 from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, RunEnded, SnapshotTaken

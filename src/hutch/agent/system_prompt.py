@@ -8,7 +8,7 @@ lift a rule, because code enforces the rules.
 from collections.abc import Callable
 
 from hutch.agent.persona import Persona
-from hutch.agent.repository_testing.workspace_test_suites import list_files
+from hutch.agent.repository_testing.workspace_test_suite_runs import list_files
 from hutch.agent.skills import SKILL, find_skills, list_skills, own_skills
 from hutch.agent.text_for_model import strip_escapes
 from hutch.agent.untrusted_repository_text import PLAIN_PATH, marked

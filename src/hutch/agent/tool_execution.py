@@ -39,10 +39,16 @@ class ToolExecution:
     stuck: str = ""  # why continuing is useless
     changed_files: ChangedFiles = field(default_factory=ChangedFiles)
     guard: LoopGuard = field(default_factory=LoopGuard)
+    _has_worked: bool = False  # a call was made that does not only read
 
     @property
     def toolbox(self) -> Toolbox:
         return self.setup.toolbox
+
+    @property
+    def may_have_written(self) -> bool:
+        """True if the agent or a hook may have changed files."""
+        return self._has_worked or bool(self.setup.agent) or self.setup.hooks is not None
 
     async def use(self, calls: Sequence[Call]) -> None:
         """Make calls in order; neighbours that only read run concurrently."""
@@ -161,6 +167,7 @@ class ToolExecution:
         """A snapshot after a call that changed files."""
         if self.toolbox.parallel(call.tool) or call.tool in ("finish", "ask_user"):
             return []
+        self._has_worked = True
         # The model makes up the name of a tool that does not exist; it may hold anything.
         tool = call.tool if call.tool in self.toolbox else "a call of no tool"
         taken = await self.context.workspace.snapshot(f"after {tool}")

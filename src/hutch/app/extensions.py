@@ -1,16 +1,16 @@
 """The extensions and hooks of an installation, from its settings."""
 
 from hutch.agent.extensions.extension_approvals import Approvals
-from hutch.agent.extensions.extension_catalogue import Catalogue
+from hutch.agent.extensions.extension_catalogue_file import Catalogue
 from hutch.agent.hooks.trusted_hooks import TrustedHooks
 from hutch.app import jails
 from hutch.app.allowed_local_repositories import own_directories
 from hutch.app.session_limits import session_limits
 from hutch.app.vault_secrets_and_redactor import redactor
-from hutch.flows.effective_session_limits import SessionLimits
 from hutch.flows.extensions.approved_extensions_of_run import Extensions
 from hutch.flows.extensions.extension_management import ExtensionManagement
 from hutch.flows.hooks.hooks_of_run import HookSources
+from hutch.flows.session_jail_policy_and_limits import SessionLimits
 from hutch.settings import LoadedSettings
 from hutch.store.table_access import Rows
 

@@ -10,7 +10,7 @@ from typing import Any
 from hutch.app.allowed_local_repositories import own_directories
 from hutch.environment.host_toolchains_in_jails import find_toolchains, toolchain_variables
 from hutch.flows.interview_questions.bank_directories import bank_directories
-from hutch.jail.egress.egress_report_and_limits import Report
+from hutch.jail.egress.egress_attempt_and_limit_types import Report
 from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.jail_startup import Jailed

@@ -10,7 +10,7 @@ from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.flow_services import Services
-from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.in_place_workspaces import InPlaceDirectories
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.user_accounts import Accounts
 from hutch.flows.user_running_hutch import system_user

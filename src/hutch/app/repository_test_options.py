@@ -3,7 +3,7 @@
 from typing import Any
 
 from hutch.agent.repository_testing.services_for_tests import Report, TestServices
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.domain.dependency_plan import Service
 from hutch.settings import Settings
 

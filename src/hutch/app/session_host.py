@@ -20,16 +20,16 @@ from hutch.app.session_limits import session_limits
 from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
-from hutch.flows.effective_session_limits import SessionLimits
 from hutch.flows.flow_services import Services
 from hutch.flows.helper_agents.helper_rights import HelperLimits
-from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.in_place_workspaces import InPlaceDirectories
 from hutch.flows.personas import RunPersonas, find_persona
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.policies.user_action_check import RequestGuard
 from hutch.flows.run_execution.run_performer import Performer
 from hutch.flows.run_execution.run_setup_builder import RunDefaults
 from hutch.flows.run_execution.workspace_preparation import Preparer
+from hutch.flows.session_jail_policy_and_limits import SessionLimits
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.reply_cost import parse_prices

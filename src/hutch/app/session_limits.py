@@ -4,8 +4,8 @@ from hutch.app.jails import jail_policy
 from hutch.app.owner_policies import policies_of
 from hutch.app.throwaway_jail_code_executor import code_executor
 from hutch.app.workspaces import settings_for, workspaces_of
-from hutch.flows.effective_session_limits import SessionLimits
 from hutch.flows.interviews.workspace_toolchains import WorkspaceToolchains
+from hutch.flows.session_jail_policy_and_limits import SessionLimits
 from hutch.settings import LoadedSettings
 from hutch.store.jail_secret_lookup import JailSecrets
 from hutch.store.table_access import Rows

@@ -11,7 +11,7 @@ from hutch.app.owner_policies import policies_of
 from hutch.app.repository_test_options import suite_options
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.directory_tools import DirectoryTools
-from hutch.jail.egress.egress_report_and_limits import Report
+from hutch.jail.egress.egress_attempt_and_limit_types import Report
 from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from hutch.domain.known_secret_names import TOKEN_VARIABLES
+from hutch.domain.hutch_secret_names import TOKEN_VARIABLES
 from hutch.domain.redaction import Redactor
 from hutch.llm.model_and_key_names import all_key_variables
 from hutch.settings import LoadedSettings, user_environment

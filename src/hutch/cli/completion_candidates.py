@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from hutch.cli.command_plugins import Plugin
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
+from hutch.cli.entry_point_commands import Plugin
 from hutch.cli.session_option_parsing import GENERATION, RUN_LIMITS
-from hutch.domain.known_secret_names import SECRETS
+from hutch.domain.hutch_secret_names import SECRETS
 from hutch.domain.session_jail_resource_limits import RANGES
 from hutch.environment.layers.layer_store import LayerStore
 from hutch.settings import find_paths, named_server

@@ -16,8 +16,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from hutch.cli import exit_codes
-from hutch.cli.command_plugins import Plugin
 from hutch.cli.command_table import Command
+from hutch.cli.entry_point_commands import Plugin
 from hutch.cli.local_only_notice import warn_if_local
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
 from hutch.system.fast_imports import without_gc

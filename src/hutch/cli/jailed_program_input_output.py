@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import partial
 from typing import Protocol
 
-from hutch.cli import ctrl_z_suspension, exit_codes
+from hutch.cli import exit_codes, jailed_program_ctrl_z
 from hutch.cli.async_stdio import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.lent_terminal import OwnTerminal
 from hutch.cli.signals_and_closed_output import on_signals
@@ -123,10 +123,10 @@ async def _type(
 ) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await keys.read():
-            before, key, after = data.partition(ctrl_z_suspension.KEY)
-            if key and request.argv and ctrl_z_suspension.is_ours(terminal.fd):
+            before, key, after = data.partition(jailed_program_ctrl_z.KEY)
+            if key and request.argv and jailed_program_ctrl_z.is_ours(terminal.fd):
                 await terminal.write(before)
-                await ctrl_z_suspension.suspend(terminal.signal, own)
+                await jailed_program_ctrl_z.suspend(terminal.signal, own)
                 data = after
             await terminal.write(data)
         reader.detach()  # input of a raw terminal ends only when the terminal is closed

@@ -29,7 +29,7 @@ from hutch.flows import (
     sessions,
     user_requested_run_resumption,
 )
-from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.in_place_workspaces import InPlaceDirectories
 from hutch.flows.personas import list_personas
 from hutch.flows.run_and_log_lookup import find_run_id
 from hutch.flows.session_rerun import compare_runs, rerun

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hutch.cli.local_task_services import local_tasks
-from hutch.cli.saved_task_filters import filter_of, query_of
+from hutch.cli.saved_task_filter_conversion import filter_of, query_of
 from hutch.domain.task import Task, TaskEvent, TaskFilter
 from hutch.domain.user import Caller
 from hutch.flows.tasks.task_requests import (

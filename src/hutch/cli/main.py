@@ -16,8 +16,8 @@ from pathlib import Path
 
 import hutch
 from hutch.cli import exit_codes
-from hutch.cli.command_plugins import find_plugin, find_plugins, help_rows
 from hutch.cli.command_table import BY_NAME, Command
+from hutch.cli.entry_point_commands import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.system.terminal_safe_text import printable, visible
 

@@ -15,11 +15,11 @@ from hutch.app import configure_logs
 from hutch.cli.api_client import Client
 from hutch.cli.current_repository import find_current_repository
 from hutch.cli.early_session_request import EarlyRequest
-from hutch.cli.early_session_response import read_answer
 from hutch.cli.new_session_request_body import model_name, request_body
 from hutch.cli.server_address_and_token import local_address, uses_no_server
 from hutch.cli.server_requests import PAGE, find_session, names_of_users
 from hutch.cli.session_event_stream import IGNORE_CONNECTION, Update, follow
+from hutch.cli.session_response_without_http_client import read_answer
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import NO_GENERATION, Generation
 from hutch.domain.run_limits import RunLimits

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hutch.agent.jail_event_conversion import as_event
-from hutch.app.in_place_sessions import in_place_sessions
+from hutch.app.in_place_sessions_without_agent import in_place_sessions
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.domain.events import CommandEnded, CommandStarted
 from hutch.jail.egress import EgressAttempt

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -30,7 +31,7 @@ from hutch.system.terminal_safe_text import printable
 WATCH_INTERVAL_S = 1.0
 SERVER_INTERVAL_S = 5.0  # between two questions to a server whether its tasks have changed
 MAX_ATTEMPTS = 5  # if the file is saved by others while it is synced
-FINDINGS = ("updates", "conflicts", "renumbered", "removed_lines")
+FINDINGS = ("updates", "conflicts", "renumbered", "removed_lines", "written_lines")
 Result = Mapping[str, Any]
 
 
@@ -140,7 +141,7 @@ async def _follow(tasks: SyncedTasks, on_disk: TasksFileOnDisk, options: SyncOpt
             if now != seen:
                 result = await _sync(tasks, on_disk, options)
                 if seen is None or any(result[name] for name in FINDINGS):
-                    _report(result, options)
+                    _report(result, on_disk.path.name, options)
                 seen, said = now, ""
         except HutchError as error:
             if not options.watch or options.dry_run:
@@ -159,11 +160,12 @@ async def _sync(tasks: SyncedTasks, on_disk: TasksFileOnDisk, options: SyncOptio
         # A file that was deleted is written again, with all its lines; its tasks are not archived.
         result = await tasks.sync(base, text if on_disk.exists() else base, options)
         if options.dry_run or on_disk.write(text, result["text"]):
-            return result
+            new_lines = Counter(result["text"].splitlines()) - Counter(text.splitlines())
+            return {**result, "written_lines": new_lines.total()}
     raise Conflict(f"{on_disk.path} changed during each attempt to sync it. Run the sync again.")
 
 
-def _report(result: Result, options: SyncOptions) -> None:
+def _report(result: Result, file: str, options: SyncOptions) -> None:
     if options.as_json:
         typer.echo(json.dumps(result))
         return
@@ -178,3 +180,8 @@ def _report(result: Result, options: SyncOptions) -> None:
         values = f"file {each['file']!r}, stored {each['stored']!r}"
         line = f"conflict {each['key']} {each['field']}: {values}. {each['remedy']}"
         typer.echo(printable(line), err=True)
+    verb = "would be written" if options.dry_run else "written"
+    if count := result["written_lines"]:
+        typer.echo(f"{file}: {count:,} {'line' if count == 1 else 'lines'} {verb}", err=options.dry_run)
+    elif not any(result[name] for name in FINDINGS):
+        typer.echo(f"{file} and the tasks agree.", err=options.dry_run)

@@ -13,6 +13,21 @@ import orjson
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from hutch.domain.base_event import Event
+from hutch.domain.command_terminal_and_network_events import (
+    CommandEnded,
+    CommandSignalled,
+    CommandStarted,
+    CommandYielded,
+    EgressAttempted,
+    JobsDetached,
+    JobsEnded,
+    ShellPrinted,
+    TerminalEnded,
+    TerminalOpened,
+    TerminalPrinted,
+    TerminalResized,
+    TerminalTyped,
+)
 from hutch.domain.debug_events import DebugEvent
 from hutch.domain.dependency_and_service_events import (
     DependencyEvent,
@@ -57,21 +72,6 @@ from hutch.domain.interview_events import (
     RatingGiven,
     StruggleMeasured,
     TimeExtended,
-)
-from hutch.domain.jail_activity_events import (
-    CommandEnded,
-    CommandSignalled,
-    CommandStarted,
-    CommandYielded,
-    EgressAttempted,
-    JobsDetached,
-    JobsEnded,
-    ShellPrinted,
-    TerminalEnded,
-    TerminalOpened,
-    TerminalPrinted,
-    TerminalResized,
-    TerminalTyped,
 )
 from hutch.domain.old_event_names import current_payload, current_type
 from hutch.domain.run_events import (

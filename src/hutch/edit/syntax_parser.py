@@ -34,8 +34,8 @@ from hutch.jail.launch.seccomp import (
     this_machine,
 )
 
-_PROGRAM = Path(__file__).with_name("syntax_parser_process.py")
-# As in syntax_parser_process.py, which cannot be imported here without loading the parser.
+_PROGRAM = Path(__file__).with_name("syntax_parser_program.py")
+# As in syntax_parser_program.py, which cannot be imported here without loading the parser.
 HEADER, ANSWER = struct.Struct("<IB"), struct.Struct("<iI")
 _ERROR_LINE, _ALL_NODES, _QUERY_MATCHES = 0, 1, 2
 _MAX_NODES_BYTES = 16 * 1024 * 1024

@@ -16,7 +16,7 @@ from hutch.domain.one_line_text import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.sessions.session_approvals import NOT_ALLOWED_ONCE, find_allowed_once
+from hutch.sessions.approval_extension_to_session import NOT_ALLOWED_ONCE, find_allowed_once
 from hutch.store.sessions import Sessions
 
 Question = ApprovalRequested | QuestionAsked

@@ -17,7 +17,7 @@ from pathlib import Path
 from hutch.agent import tool_call_rules as agent_rules
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.workspace_test_suites import DEFAULT_OPTIONS, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import DEFAULT_OPTIONS, SuiteOptions
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tool_call_permission_decision import Approvals
 from hutch.agent.tools.builtin import built_in_tools
@@ -29,12 +29,12 @@ from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.flows.external_tool_calls import Tools
 from hutch.flows.policies.applicable_policies import NetworkLimit, Policies
-from hutch.jail.egress.egress_report_and_limits import Report
+from hutch.jail.egress.egress_attempt_and_limit_types import Report
 from hutch.jail.jail_directory_and_namespaces import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shared_jails_and_shells import Shells
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.file_change_recorder import ChangeRecorder
 from hutch.store.event_log import SqlLog
 from hutch.store.table_access import Rows

@@ -27,7 +27,7 @@ from hutch.store.user_model_keys import UserModelKeys
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.local_repository_access import FoundRepository
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
-from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository
+from hutch.workspace.lifecycle.repository_reader_in_jail import JailedRepository
 from hutch.workspace.workspace import Workspace
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users who could see it

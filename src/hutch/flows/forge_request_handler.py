@@ -28,7 +28,7 @@ from hutch.flows import sessions
 from hutch.flows.flow_services import Services
 from hutch.flows.forge_prompt_and_progress_comment import Progress, marker, prompt
 from hutch.flows.run_and_log_lookup import read_log
-from hutch.flows.run_history_reader import read_run_history
+from hutch.flows.run_facts_from_log import read_run_history
 from hutch.flows.task_work.forge_request_tasks import RequestWaits, begin_request
 from hutch.forge.github_api_types import Posted
 from hutch.forge.github_repository_api import GitHub

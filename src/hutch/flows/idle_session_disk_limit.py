@@ -24,7 +24,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.flows.run_history_reader import BEFORE
+from hutch.flows.run_facts_from_log import BEFORE
 from hutch.store.event_log_interface import EventLog
 from hutch.store.idle_session_expiry import SessionExpiry
 from hutch.store.table_access import Rows

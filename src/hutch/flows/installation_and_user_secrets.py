@@ -8,8 +8,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound
-from hutch.domain.jail_variable_and_secret_check import MAX_VALUE_CHARS, refusal_of_variable
-from hutch.domain.known_secret_names import (
+from hutch.domain.hutch_secret_names import (
     ENTERPRISE_VARIABLES,
     GITHUB_VARIABLES,
     JAIL_PREFIX,
@@ -19,6 +18,7 @@ from hutch.domain.known_secret_names import (
     check_known,
     jail_secret,
 )
+from hutch.domain.jail_variable_and_secret_check import MAX_VALUE_CHARS, refusal_of_variable
 from hutch.domain.redaction import MIN_VALUE_CHARS, Redactor
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services

@@ -13,8 +13,8 @@ from hutch.agent.tools.model_written_paths import escape_surrogates
 from hutch.domain.commit_text import parse_author
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.generation_options import NO_GENERATION
+from hutch.domain.hutch_secret_names import jail_secret
 from hutch.domain.jail_variable_and_secret_check import checked_secret_names, checked_variables
-from hutch.domain.known_secret_names import jail_secret
 from hutch.domain.lone_surrogate_replacement import replace_surrogates
 from hutch.domain.session import NewSession, Session
 from hutch.domain.session_jail_resource_limits import check_resources

@@ -16,7 +16,7 @@ from hutch.domain.session import Session
 from hutch.domain.session_events import UndoEvent
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
-from hutch.flows.in_place_sessions import workspace_number
+from hutch.flows.in_place_sessions_without_agent import workspace_number
 from hutch.flows.log_visible_to_reader import read_page
 from hutch.flows.sessions import allowed, may_write
 from hutch.sessions.file_and_command_requests import Diff, ReadSnapshotFile

@@ -25,7 +25,7 @@ from hutch.flows.new_session_validation import PERSONA_NAME, check_limits, is_sc
 from hutch.flows.personas import find_persona
 from hutch.flows.sessions import allowed
 from hutch.sessions.file_and_command_requests import ReadFile
-from hutch.sessions.sessions_without_jail import refuse_room, works_in_place
+from hutch.sessions.refusals_without_jail import refuse_room, works_in_place
 from hutch.store.session_inputs import session_has_ended
 from hutch.store.session_option_change_transaction import store_change
 from hutch.store.user_row_erasure import UserErasures

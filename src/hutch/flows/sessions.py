@@ -42,7 +42,7 @@ from hutch.flows.session_from_request import check_lines, make_session
 from hutch.flows.session_permissions import Action, check, check_may_open, check_scope, no_session, reader
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.file_and_command_requests import CheckUndo
-from hutch.sessions.sessions_without_jail import refuse_room, works_in_place
+from hutch.sessions.refusals_without_jail import refuse_room, works_in_place
 from hutch.store.event_log_interface import Head
 from hutch.store.interviews import Interviews
 from hutch.store.run_queue import Runs

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from hutch.domain.known_secret_names import TOKEN_VARIABLES
+from hutch.domain.hutch_secret_names import TOKEN_VARIABLES
 
 TIMEOUT_S = 2.0
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from hutch.domain.known_secret_names import ENTERPRISE_VARIABLES, GITHUB_VARIABLES
+from hutch.domain.hutch_secret_names import ENTERPRISE_VARIABLES, GITHUB_VARIABLES
 from hutch.forge.gh_command import GITHUB, GetToken
 from hutch.forge.git_errors import token_secret_name
 from hutch.forge.repo_url import RepoUrl

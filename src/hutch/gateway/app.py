@@ -12,8 +12,8 @@ from hutch.flows.user_accounts import Accounts
 from hutch.gateway import health_and_status, metrics, openapi, trace_collector_export, web_app
 from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.optional_oidc_login import open_provider_login
-from hutch.gateway.auth.request_filter import RequestFilter
+from hutch.gateway.auth.host_origin_and_rate_filter import RequestFilter
+from hutch.gateway.auth.optional_oidc_import import open_provider_login
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.graphql.endpoint import routes as graphql_routes
 from hutch.gateway.idempotency import Answered

@@ -30,9 +30,9 @@ from hutch.domain.errors import Denied
 from hutch.domain.trace_id import traced
 from hutch.gateway.auth.authenticator import client_of
 from hutch.gateway.auth.caller_dependency import authenticator_of
-from hutch.gateway.event_counters import Counts
 from hutch.gateway.gateway_context import Server
 from hutch.gateway.health_and_status import host_of
+from hutch.gateway.log_event_metrics import Counts
 from hutch.gateway.stream.open_streams import streams_of
 from hutch.store.database_readiness import database_bytes
 from hutch.store.run_queue import Runs
@@ -41,6 +41,7 @@ from hutch.store.sessions import Sessions
 URL = "/metrics"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 READING = frozenset({"GET", "HEAD", "OPTIONS"})  # of these, only failures are logged
+HEARTBEAT = "/heartbeat"  # ends routes that a client calls every few seconds: the same
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 LAG_POLL_INTERVAL_S = 0.25
 FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
@@ -156,7 +157,8 @@ class Measured:
 
         await self._app(scope, receive, send_on)
         status = request.status
-        if status >= 500 or method not in READING:
+        is_quiet = method in READING or (status < 400 and request.label.endswith(HEARTBEAT))
+        if status >= 500 or not is_quiet:
             with traced(scope.get("hutch.trace_id", "")):
                 took_ms = round((time.perf_counter() - request.began) * 1000, 1)
                 route = request.label

@@ -6,7 +6,7 @@ import hutch
 from hutch.domain.events import ModelReplied, ToolReturned
 from hutch.gateway import trace_attribute_names as names
 from hutch.gateway.collector_problem_log import filter_exporter_problems
-from hutch.gateway.event_counters import Names
+from hutch.gateway.log_event_metrics import Names
 
 EXPORT_INTERVAL_S = 15.0
 EXPORT_TIMEOUT_S = 2.0

@@ -6,7 +6,7 @@ the body.
 
 import asyncio
 
-from hutch.gateway.auth.request_filter import Refusal
+from hutch.gateway.auth.host_origin_and_rate_filter import Refusal
 from hutch.gateway.stream.abortable_uvicorn_protocols import Http
 
 HEAD_TIMEOUT_S = 20.0

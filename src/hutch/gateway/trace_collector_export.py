@@ -19,8 +19,8 @@ from hutch.domain.ids import SessionId
 from hutch.domain.trace_id import trace_id
 from hutch.gateway import trace_attribute_names as names
 from hutch.gateway.collector_problem_log import filter_exporter_problems
-from hutch.gateway.event_counters import model_label
 from hutch.gateway.gateway_context import Server
+from hutch.gateway.log_event_metrics import model_label
 from hutch.gateway.metrics import METHODS, SEEN
 from hutch.gateway.metrics_collector_export import Measures
 

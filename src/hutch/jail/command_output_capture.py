@@ -15,10 +15,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from hutch.jail.command_pipes import DEFAULT_PIPE_BYTES, widen
 from hutch.jail.command_process import Command
 from hutch.jail.interface import Exit, OnOutput, StreamName
 from hutch.jail.output_buffer import NO_OUTPUT, StreamBuffer, StreamOutput
+from hutch.jail.pipe_reader_and_writer import DEFAULT_PIPE_BYTES, widen
 
 MAX_FULL_FILES = 4  # that can have a file of the maximum size
 CHUNK_BYTES = 256 * 1024

@@ -15,10 +15,10 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.jail.command_pipes import PipeReader, PipeWriter
 from hutch.jail.interface import SOCKET, Exit, Pipe, Size
 from hutch.jail.launch.warden_control import Control
 from hutch.jail.leftover_job_detection import NO_JOBS, FoundJobs, Jobs, find_jobs
+from hutch.jail.pipe_reader_and_writer import PipeReader, PipeWriter
 from hutch.jail.pty_opening import set_size
 
 STATUS_LINE = re.compile(

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 import structlog
 
 from hutch.jail.egress import Admit, Egress, EgressAttempt, EgressLimits, Resolve, serve_egress
-from hutch.jail.egress.egress_report_and_limits import Report
+from hutch.jail.egress.egress_attempt_and_limit_types import Report
 from hutch.jail.interface import Jail
 from hutch.system.lazy_dataclass import dataclass
 

@@ -64,6 +64,15 @@ def is_dying(member: Member) -> bool:
     return True
 
 
+def has_ended(pid: int) -> bool:
+    """True if a process is gone, or its only thread is exiting: then nothing can use its memory again."""
+    try:
+        fields = read(f"/proc/{pid}/stat", strict=True).rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return len(fields) > 17 and int(fields[17]) == 1 and bool(int(fields[6]) & PF_EXITING)
+
+
 def number_inside(pid: int) -> int:
     """The pid of a process in the innermost of its pid namespaces; 0 when it has ended."""
     numbers = re.search(rb"^NSpid:.*\s(\d+)$", read(f"/proc/{pid}/status"), re.MULTILINE)

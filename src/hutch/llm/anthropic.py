@@ -9,7 +9,7 @@ from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import count, fields
 from hutch.llm.reply_normalization import CallIds, Meter, json_object
 from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, Thought, in_order
-from hutch.llm.transient_error import Transient
+from hutch.llm.transient_error_type import Transient
 
 FINISHES: dict[str | None, interface.FinishReason] = {
     "end_turn": "stop",

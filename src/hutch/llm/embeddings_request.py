@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from hutch.domain.errors import Unavailable
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import INVALID_DATA, translate_errors
 from hutch.llm.provider_http_client import ApiClient
-from hutch.llm.transient_error import Transient
+from hutch.llm.transient_error_type import Transient
 
 MAX_DIMENSIONS = 8192
 PATH = "/embeddings"

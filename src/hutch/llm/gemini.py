@@ -10,10 +10,10 @@ from hutch.domain.generation_options import Effort
 from hutch.llm import interface
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.reply_normalization import CallIds, Meter, json_object
 from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, in_order
-from hutch.llm.transient_error import Transient
+from hutch.llm.transient_error_type import Transient
 
 FINISHES: dict[str, interface.FinishReason] = {
     "STOP": "stop",

@@ -6,7 +6,7 @@ from typing import Any
 
 from hutch.llm.image_support import for_account
 from hutch.llm.interface import Delta, Request
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import check_deltas, translate_errors
 from hutch.llm.provider_http_client import ApiClient
 from hutch.llm.reply_normalization import CallIds

@@ -7,7 +7,7 @@ models read that there is an image instead.
 from dataclasses import replace
 
 from hutch.llm.interface import FromTool, Message, Request
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 
 PROVIDERS = frozenset({"anthropic", "openai", "gemini"})
 BLIND_PREFIXES = ("gpt-3", "gpt-4-0", "gpt-4-32k", "o1-mini", "o1-preview", "o3-mini", "claude-2")

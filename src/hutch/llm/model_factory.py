@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.llm.http_get import http_get
 from hutch.llm.interface import Model
-from hutch.llm.model_address_and_key import Account
 from hutch.llm.model_and_key_names import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
+from hutch.llm.provider_account import Account
 from hutch.llm.rejected_key_source import KeySource
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted_model import DEMO, ScriptedModel

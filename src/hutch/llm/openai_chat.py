@@ -8,7 +8,7 @@ from hutch.llm import interface
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
 from hutch.llm.reply_normalization import CallIds, Meter, json_arguments
-from hutch.llm.transient_error import Transient
+from hutch.llm.transient_error_type import Transient
 
 FINISHES: dict[str | None, interface.FinishReason] = {
     "stop": "stop",

@@ -9,11 +9,11 @@ from typing import Any
 from hutch.llm import interface
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import STATUSES, ErrorDetails, explain_error
 from hutch.llm.reply_normalization import CallIds, json_arguments
 from hutch.llm.reply_part_order import Order, OrderedCall, TextPart, Thought, in_order
-from hutch.llm.transient_error import Transient
+from hutch.llm.transient_error_type import Transient
 
 WITHOUT_THOUGHTS = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse a request for encrypted thoughts
 

@@ -19,12 +19,12 @@ import httpx2
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.domain.truncation_before_redaction import first_words
 from hutch.llm.interface import Delta
-from hutch.llm.model_address_and_key import Account
 from hutch.llm.model_and_key_names import how_to_set, near_names, setting_of_address
+from hutch.llm.provider_account import Account
 from hutch.llm.provider_http_client import ApiError
 from hutch.llm.reply_cost import listed_models
 from hutch.llm.reply_limits import Bound
-from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
+from hutch.llm.transient_error_type import TRANSIENT_STATUSES, Transient
 from hutch.system.lazy_dataclass import dataclass
 
 TOO_LONG = re.compile(

@@ -13,7 +13,7 @@ from hutch import __version__
 from hutch.domain.errors import Unavailable
 from hutch.llm.batched_reply_reading import Pacing
 from hutch.llm.json_fields import as_json
-from hutch.llm.model_address_and_key import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.reply_limits import MAX_EVENT_BYTES, REPORTED
 from hutch.system.trusted_certificates import trusted_certificates
 

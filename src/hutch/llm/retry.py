@@ -12,7 +12,7 @@ from contextlib import aclosing
 from hutch.domain.errors import Unavailable
 from hutch.llm.delta_surrogate_replacement import replace_lone_surrogates
 from hutch.llm.interface import Again, CallStarted, Delta, Finish, Model, Request, Text
-from hutch.llm.transient_error import Transient
+from hutch.llm.transient_error_type import Transient
 from hutch.system.lazy_dataclass import dataclass
 
 COMPLETE = ("stop", "calls", "other")  # finish reasons of replies that should not be empty

@@ -28,7 +28,7 @@ from hutch.llm.interface import (
 )
 from hutch.llm.reply_normalization import CallIds
 from hutch.llm.scripted_reply_file import Cassette, Reply, When, load_cassette
-from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
+from hutch.llm.transient_error_type import TRANSIENT_STATUSES, Transient
 
 OFFLINE = Path(__file__).with_name("offline.json")  # played when no model is configured
 DEMO = Path(__file__).with_name("demo.yaml")  # `scripted:demo` repairs the sample

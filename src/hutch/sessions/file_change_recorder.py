@@ -3,7 +3,7 @@
 Each new snapshot is compared with the last one that was recorded. So every change is recorded exactly
 once and in order, whatever caused the snapshot. Changes by tools and requests are announced, and matched
 by path and content. For all others the author follows from the time stamp that the kernel gave the file
-(see `authors_at_work.py`): a time before the last scan is no evidence, because a file keeps it when a
+(see `author_work_periods.py`): a time before the last scan is no evidence, because a file keeps it when a
 directory above it is renamed. Then, and for deleted files, everyone counts who was at work since the last
 scan. A program that only waited was not at work.
 """
@@ -25,7 +25,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ChangeCause
 from hutch.edit.file_operation_types import FileChange
 from hutch.sessions.announced_file_changes import AnnouncedChanges
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.snapshot_change_events import (
     Attribution,
     ChangeBatch,

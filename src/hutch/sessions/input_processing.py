@@ -32,10 +32,10 @@ from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.trace_id import trace_id
+from hutch.sessions.approval_extension_to_session import extend_approval
 from hutch.sessions.input_withdrawal import WITHDRAWN, withdraw
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.session_approvals import extend_approval
-from hutch.sessions.undo_inputs import process_undo
+from hutch.sessions.undo_input_processing import process_undo
 from hutch.sessions.waiting_run_cancellation import CANCELLED, OVER, abandon, report_abandoned
 from hutch.system.clock_without_jumps import wall_ms
 

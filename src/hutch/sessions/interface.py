@@ -77,7 +77,17 @@ class Viewer(Protocol):
 
     @property
     def exit_code(self) -> int | None:
-        """Of the program, once the iterator has ended."""
+        """Of the program, once it is known (see `has_result`); None if a signal ended it."""
+        ...
+
+    @property
+    def limit(self) -> str:
+        """The limit that killed the program: the setting and its value. Empty if none did."""
+        ...
+
+    @property
+    def has_result(self) -> bool:
+        """True when the exit code and the limit are known, soon after the iterator has ended."""
         ...
 
 

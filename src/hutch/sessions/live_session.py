@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.agent.run_setup import UserMessage
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.builtin import built_in_tools
@@ -38,7 +38,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Redo, Undo
 from hutch.domain.log_entry_audience import PUBLIC, filter_entry
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.debugging.session_breakpoints import Breakpoints
 from hutch.sessions.file_and_command_request_handler import RequestHandler
 from hutch.sessions.file_and_command_requests import CheckUndo, Request

@@ -20,16 +20,17 @@ from hutch.domain.session import SessionState
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
 from hutch.sessions.collaborative_editing.open_document import OpenDocument, Peer
 from hutch.sessions.collaborative_editing.open_documents import Documents
+from hutch.sessions.collaborative_editing.typed_text_before_commands import TypedText
 from hutch.sessions.file_and_command_requests import ReadFile, Request
 from hutch.sessions.host_dependencies_and_callbacks import HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
-from hutch.sessions.jail_port_connection import SocketStream
+from hutch.sessions.jail_port_stream import SocketStream
 from hutch.sessions.live_option_changes import apply_changes
 from hutch.sessions.live_session import LiveSession
+from hutch.sessions.refusals_without_jail import refuse_without_jail
 from hutch.sessions.run_worker import Worker
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.sessions_without_jail import refuse_without_jail
 from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import Sessions
@@ -159,6 +160,7 @@ class LocalHost:
     ) -> AsyncIterator[Viewer]:
         live = await self._usable(session_id, changes=False)
         async with live.terminal(terminal, resume, masked=masked, by=by) as viewer:
+            viewer.typed_text = TypedText(lambda: self._documents.get(session_id))
             yield viewer
 
     @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 
-from hutch.agent.repository_testing.workspace_test_suites import DEFAULT_OPTIONS, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import DEFAULT_OPTIONS, SuiteOptions
 from hutch.domain.session import Session
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.repository_testing.services_for_tests import Report
-from hutch.agent.repository_testing.workspace_test_suites import SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import SuiteOptions
 from hutch.agent.session_recorder import Recorder
 from hutch.jail.egress import Admit, EgressAttempt
 from hutch.jail.egress_proxy_startup import Outside

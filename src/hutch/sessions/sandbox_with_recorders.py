@@ -9,7 +9,6 @@ import structlog
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event
 from hutch.domain.session import Session
-from hutch.sessions.author_process_clock_lookup import WorkClocks
 from hutch.sessions.command_and_terminal_recorder import OutputRecorder
 from hutch.sessions.debugging.shared_debugger import SharedDebugger
 from hutch.sessions.file_and_command_request_handler import RequestHandler
@@ -19,6 +18,7 @@ from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.snapshot_schedule import SnapshotSchedule
 from hutch.sessions.terminals import Terminals
 from hutch.sessions.user_and_automatic_test_runs import UserTests
+from hutch.sessions.work_process_clocks import WorkClocks
 from hutch.store.terminal_recording_export import count_terminals
 
 if TYPE_CHECKING:

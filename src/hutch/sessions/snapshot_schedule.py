@@ -20,7 +20,7 @@ from hutch.agent.session_recorder import Recorder
 from hutch.domain.current_actor_and_author import AGENT
 from hutch.domain.errors import HutchError
 from hutch.domain.events import CommandEnded, Event
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.system.uncancellable_work import wait_until_done
 from hutch.workspace.files.change_watcher import ChangeWatcher
 from hutch.workspace.workspace import Workspace

@@ -7,8 +7,10 @@ from hutch.agent.session_recorder import Recorder
 from hutch.domain.errors import BadRequest
 from hutch.jail.interface import Size
 from hutch.jail.leftover_job_detection import JobWatch
+from hutch.jail.limits.limit_enforcement import Mark
 from hutch.jail.shared_terminal import Terminal, TerminalReader
 from hutch.sessions.agent_terminal_access import AgentTyping
+from hutch.sessions.collaborative_editing.typed_text_before_commands import TypedText
 from hutch.sessions.commands_typed_in_terminal import TerminalCommands
 from hutch.sessions.file_and_command_requests import TerminalState
 from hutch.sessions.terminal_input_recorder import TerminalInput
@@ -29,6 +31,7 @@ class Held:
         commands: TerminalCommands,
         by: str,
         key: str,
+        mark: Mark,
     ) -> None:
         self.key = key  # of the shell's marks
         self.id = id
@@ -39,7 +42,10 @@ class Held:
         self.input = input
         self.commands = commands
         self.viewers = 0
+        self.mark = mark  # when it was opened, or has last waited for a command
         self.exit_code: int | None = None
+        self.limit = ""  # that killed its program
+        self.has_result = False  # the two before are known
         self.is_marked = False  # the shell marks its prompts
         self.recording: asyncio.Task[None] | None = None
         self.jobs: JobWatch | None = None
@@ -94,6 +100,7 @@ class TerminalViewer:
         self._resized = resized
         self._recorder = recorder
         self._typed = typed
+        self.typed_text: TypedText | None = None  # in editors; None: there are none
         self._on_detach: Callable[[], None] = lambda: None
         self.missed_bytes = reader.missed_bytes
 
@@ -124,6 +131,8 @@ class TerminalViewer:
     async def write(self, data: bytes) -> None:
         if not self._recorder.admits:  # its output could not be recorded
             await self._recorder.admit()
+        if self.typed_text is not None and self.typed_text.is_unsaved_at(data):
+            await self.typed_text.save()
         self._typed(self._held, self._by)
         input = self._held.input
         # Before it is written: the program may answer at once.
@@ -131,7 +140,7 @@ class TerminalViewer:
         await self._held.terminal.write(data)
 
     def write_some(self, data: bytes) -> int:
-        if not self._recorder.admits:
+        if not self._recorder.admits or (self.typed_text is not None and self.typed_text.is_unsaved_at(data)):
             return 0
         self._typed(self._held, self._by)
         input = self._held.input
@@ -159,6 +168,14 @@ class TerminalViewer:
     @property
     def exit_code(self) -> int | None:
         return self._held.exit_code
+
+    @property
+    def limit(self) -> str:
+        return self._held.limit
+
+    @property
+    def has_result(self) -> bool:
+        return self._held.has_result
 
 
 def checked_size(columns: int, rows: int) -> Size:

@@ -27,12 +27,14 @@ from hutch.domain.events import (
 )
 from hutch.domain.one_line_text import echo
 from hutch.jail.command_process import Command
-from hutch.jail.interface import Size
+from hutch.jail.interface import Exit, Size
 from hutch.jail.leftover_job_detection import JobWatch
+from hutch.jail.limits.limit_hit_attribution import EndedCommand
+from hutch.jail.policy import TMPFS_LIMITS
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shared_terminal import start_terminal
 from hutch.jail.shell_prompt_marks import marked_program
-from hutch.sessions.authors_at_work import Activity
+from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.command_and_terminal_recorder import OutputRecorder
 from hutch.sessions.commands_typed_in_terminal import TerminalCommands
 from hutch.sessions.file_and_command_requests import TerminalProgram, TerminalState
@@ -103,6 +105,7 @@ class Terminals:
             )
         id = await self._new_id()
         await self._recorder.append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
+        mark = self._jail.mark()
         try:
             terminal = await start_terminal(
                 self._jail,
@@ -116,7 +119,7 @@ class Terminals:
             raise
         commands = TerminalCommands(id, self._command_started, self._command_ended)
         input = TerminalInput(id, terminal, commands, self._output_recorder)
-        held = self._held[id] = Held(id, terminal, size, input, commands, by, shell.key)
+        held = self._held[id] = Held(id, terminal, size, input, commands, by, shell.key, mark)
         held.jobs = JobWatch(
             lambda: terminal.has_jobs,
             lambda found: self._note_jobs(held, found),
@@ -218,6 +221,7 @@ class Terminals:
     def _prompted(self, held: Held) -> None:
         """Note that the shell waits for a command; the last one may have left jobs."""
         held.check_jobs()
+        held.mark = self._jail.mark(inspect_soon=False)
         self._activity.prompted(held.id)
         self._on_prompt(held.id)
 
@@ -260,16 +264,32 @@ class Terminals:
             self._output_recorder.end(key)
             held.input.end()
         with suppress(HutchError):
-            held.exit_code = (await held.terminal.wait()).code
+            ended = await held.terminal.wait()
+            held.limit = await self._limit_that_killed(held, ended)
+            held.exit_code, held.has_result = ended.code, True
         held.commands.close(held.exit_code)
         self._prompted(held)
         # A program that ends by itself does so because of what was typed, as far as is known.
         by = held.commands.last_typist if held.closed_by is None else held.closed_by
-        await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code, by=by))
+        await self._record_event(
+            TerminalEnded(terminal=held.id, exit_code=held.exit_code, limit=held.limit, by=by)
+        )
         if self._held.get(held.id) is held and not held.viewers:
             del self._held[held.id]
             await held.terminal.close()
             held.end_watch()
+
+    async def _limit_that_killed(self, held: Held, ended: Exit) -> str:
+        """The limit that stopped a terminal's program; empty if it ended by itself, or was closed."""
+        if ended.signal is None or held.closed_by is not None:
+            return ""
+        since = held.mark
+        reaper = next((command.reaper for command in held.terminal.commands), 0)
+        growth = await self._jail.find_growth(reaper)
+        command = EndedCommand(reaper, since.at, has_failed=True, was_alone=False, is_lost=True)
+        hit = self._jail.limit_hit(since, ended, command) or growth
+        # A full directory stops no program.
+        return str(hit) if hit and hit.limit not in TMPFS_LIMITS else ""
 
     async def _end(self, held: Held, *, by: str = "") -> None:
         held.closed_by = by

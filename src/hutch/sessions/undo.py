@@ -14,8 +14,8 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry, FileChanged, FilesChanged
 from hutch.edit.text_merge import MAX_MERGE_BYTES, Labels, merge_texts
 from hutch.sessions.changes_to_undo import UndoTarget
-from hutch.sessions.file_versions_for_undo import StagedFiles, Version, current_versions, is_work
 from hutch.sessions.undo_conflict_authors import ConflictAuthors
+from hutch.sessions.undo_file_version_reader import StagedFiles, Version, current_versions, is_work
 from hutch.sessions.undo_moved_files import follow, moved_paths
 from hutch.sessions.undo_occupied_paths import check_places
 from hutch.sessions.undo_planning import Merged, Mode, PlannedFile, Reason, UndoPlan, plan_undo

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, FileChanged
 from hutch.sessions.changes_to_undo import UndoTarget
-from hutch.sessions.file_versions_for_undo import Version, read_version
+from hutch.sessions.undo_file_version_reader import Version, read_version
 from hutch.sessions.undo_planning import Reason
 from hutch.sessions.undo_target_versions import Reversals
 from hutch.snapshots.path_version_restore import SnapshotVersions

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hutch.domain.events import Entry, FileChanged
-from hutch.sessions.file_versions_for_undo import Version
+from hutch.sessions.undo_file_version_reader import Version
 from hutch.sessions.undo_planning import Reversal
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from hutch.sessions.file_versions_for_undo import Version
+from hutch.sessions.undo_file_version_reader import Version
 from hutch.sessions.undo_planning import UndoPlan
 from hutch.snapshots.path_version_restore import SnapshotVersions
 from hutch.snapshots.snapshot_tree_layout import Branch, Leaf

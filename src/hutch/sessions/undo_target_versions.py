@@ -14,7 +14,7 @@ from dataclasses import field
 from hutch.domain.errors import NotFound
 from hutch.domain.events import FileChanged, FilesChanged
 from hutch.sessions.changes_to_undo import Change, TargetChange, UndoTarget
-from hutch.sessions.file_versions_for_undo import StagedFiles, Version, is_append_only, read_version
+from hutch.sessions.undo_file_version_reader import StagedFiles, Version, is_append_only, read_version
 from hutch.sessions.undo_planning import Reversal
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.path_version_restore import NotStored, SnapshotVersions, StoredFile

@@ -15,7 +15,7 @@ import structlog
 
 from hutch.agent.repository_testing.session_test_runs import ALL, RequestedTests, RunningTests
 from hutch.agent.repository_testing.test_selection import Selection
-from hutch.agent.repository_testing.workspace_test_suites import RepositoryTests
+from hutch.agent.repository_testing.workspace_test_suite_runs import RepositoryTests
 from hutch.domain.current_actor_and_author import HUTCH
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.events import Event, FileChanged, FilesChanged

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, create_model
 
-from hutch.domain.known_secret_names import SECRETS
+from hutch.domain.hutch_secret_names import SECRETS
 from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.value_types import Section, Text
 

@@ -8,7 +8,7 @@ import re
 import textwrap
 from collections.abc import Collection, Iterator
 
-from hutch.domain.known_secret_names import SECRETS
+from hutch.domain.hutch_secret_names import SECRETS
 from hutch.settings.repository_settings_file import RepositoryAccess
 from hutch.settings.schema import FIELDS, Settings, repository_access
 from hutch.settings.value_as_toml import to_toml

@@ -23,7 +23,7 @@ from hutch.snapshots.git_object_reader import CHUNK_BYTES, KINDS, object_name
 from hutch.system.atomic_file import sync_directory
 from hutch.system.chunked_collection_operations import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
 from hutch.system.lazy_dataclass import dataclass
-from hutch.system.simultaneous_disk_sync import sync_directories, sync_together
+from hutch.system.multiple_file_sync import sync_directories, sync_together
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
 SAMPLE_BYTES = 1 << 14

@@ -18,7 +18,7 @@ from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.disk_entry_reader import SnapshotLimits
 from hutch.snapshots.git_object_reader import GITLINK, TREE, GitObjects
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_section_of_file import EmptyBase
+from hutch.snapshots.snapshot_section_choice import EmptyBase
 from hutch.snapshots.snapshot_tree_layout import FILES, PRIVATE, Branch, Leaf
 from hutch.snapshots.stat_cache import (
     MAGIC,

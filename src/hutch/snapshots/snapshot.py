@@ -22,7 +22,7 @@ from hutch.snapshots.git_object_reader import EMPTY_TREE
 from hutch.snapshots.git_storage import CONFIG, DISPLAY_NAME, OnTaken, Snapshot, Storage, Taken, commit_text
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.prebuilt_base_file_index import BaseIndex
-from hutch.snapshots.snapshot_section_of_file import EmptyBase
+from hutch.snapshots.snapshot_section_choice import EmptyBase
 from hutch.snapshots.snapshot_tree_layout import (
     Branch,
     Item,

@@ -19,7 +19,7 @@ from hutch.snapshots.disk_walk import Clock, Descent, EntryVanished, StatKey, op
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.snapshot_section_of_file import Base, Context
+from hutch.snapshots.snapshot_section_choice import Base, Context
 from hutch.snapshots.snapshot_tree_layout import (
     DEFAULT_DIRECTORY_MODE,
     FILES,

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from hutch.domain.ids import BrowserId, UserId, new_browser_id
 from hutch.domain.random_credentials_and_hashes import hash_of, new_secret
@@ -36,6 +36,11 @@ class BrowserSession:
 
 
 _COLUMNS = tuple(browser_sessions.c[name] for name in BrowserSession.__dataclass_fields__)
+_FIND = (  # built once: requests of browsers use it
+    select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
+    .join(users, users.c.id == browser_sessions.c.user_id)
+    .where(browser_sessions.c.hash == bindparam("secret_hash"))
+)
 
 
 class BrowserSessions:
@@ -69,12 +74,8 @@ class BrowserSessions:
         return browser, secret
 
     async def recognise(self, secret: str) -> tuple[BrowserSession, User] | None:
-        statement = (
-            select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
-            .join(users, users.c.id == browser_sessions.c.user_id)
-            .where(browser_sessions.c.hash == hash_of(secret))
-        )
-        row = await self._rows.fetch(lambda db: db.execute(statement).first())
+        named = {"secret_hash": hash_of(secret)}
+        row = await self._rows.fetch(lambda db: db.execute(_FIND, named).first())
         if row is None:
             return None
         browser = BrowserSession(*row[:-4])

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-VERSION = "1"
+VERSION = "2"
 IndexDamaged = sqlite3.DatabaseError
 _WORDS = "tokenize=\"unicode61 remove_diacritics 0 tokenchars '_'\""
 _SCHEMA = f"""
 CREATE TABLE state(name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE document(
-  id INTEGER PRIMARY KEY, blob BLOB NOT NULL, language TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, blob BLOB NOT NULL, language TEXT NOT NULL, chars INTEGER NOT NULL,
   symbols TEXT NOT NULL, uses TEXT NOT NULL, UNIQUE(blob, language));
 CREATE TABLE file(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, document INTEGER NOT NULL);
 CREATE INDEX file_by_document ON file(document);
@@ -36,17 +36,25 @@ class IndexedDocument(NamedTuple):
 
     blob: bytes
     language: str
+    chars: int  # of its text; 0 if that is not indexed
     names: str
     body: str
     symbols: Sequence[Sequence[str | int]]
     uses: Mapping[str, Sequence[int]]  # the lines that use a name
 
 
-class FoundFile(NamedTuple):
-    """A file whose path matches. More is better."""
+class SizedFile(NamedTuple):
+    """A file, and how many characters of its text are indexed."""
 
     path: bytes
     document: int
+    chars: int
+
+
+class FoundFile(NamedTuple):
+    """A file whose path matches. More is better."""
+
+    file: SizedFile
     score: float
 
 
@@ -128,8 +136,11 @@ class CodeIndexTables:
     def add_document(self, document: IndexedDocument) -> int:
         """Store a version of a file; returns its id."""
         added = self._database.execute(
-            "INSERT INTO document(blob, language, symbols, uses) VALUES (?, ?, ?, ?)",
-            (document.blob, document.language, json.dumps(document.symbols), json.dumps(document.uses)),
+            "INSERT INTO document(blob, language, chars, symbols, uses) VALUES (?, ?, ?, ?, ?)",
+            (
+                *(document.blob, document.language, document.chars),
+                *(json.dumps(document.symbols), json.dumps(document.uses)),
+            ),
         )
         number = added.lastrowid
         assert number is not None
@@ -175,23 +186,25 @@ class CodeIndexTables:
         rows = self._database.execute("SELECT rowid FROM words WHERE words MATCH ?", (_any([word]),))
         return [number for (number,) in rows]
 
-    def paths_of(self, documents: Sequence[int]) -> list[tuple[int, bytes]]:
+    def files_of(self, documents: Sequence[int]) -> list[SizedFile]:
         """The files that have these documents as their content."""
         marks = ", ".join("?" * len(documents))
         rows = self._database.execute(
-            f"SELECT document, path FROM file WHERE document IN ({marks}) ORDER BY path", documents
+            "SELECT path, document, chars FROM file JOIN document ON document.id = file.document "
+            f"WHERE document IN ({marks}) ORDER BY path",
+            documents,
         )
-        return rows.fetchall()
+        return [SizedFile(*row) for row in rows]
 
     def find_by_path(self, words: Sequence[str], limit: int) -> list[FoundFile]:
         """Files whose path has any of these words, the best first."""
         rows = self._database.execute(
-            "SELECT path, document, -bm25(path_words) AS score FROM path_words "
-            "JOIN file ON file.id = path_words.rowid WHERE path_words MATCH ? "
-            "ORDER BY score DESC, path LIMIT ?",
+            "SELECT path, document, chars, -bm25(path_words) AS score FROM path_words "
+            "JOIN file ON file.id = path_words.rowid JOIN document ON document.id = file.document "
+            "WHERE path_words MATCH ? ORDER BY score DESC, path LIMIT ?",
             (_any(words), limit),
         )
-        return [FoundFile(*row) for row in rows]
+        return [FoundFile(SizedFile(path, document, chars), score) for path, document, chars, score in rows]
 
     def find_definitions(self, name: str, limit: int) -> list[bytes]:
         """The files that define a symbol of this name, in any case."""

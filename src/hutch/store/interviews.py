@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Event
@@ -21,7 +21,7 @@ from hutch.store.outgoing_webhooks import queue_messages
 from hutch.store.schema import sessions, shares
 from hutch.store.session_creation import OpenedSession
 from hutch.store.sessions import add_session
-from hutch.store.shares import is_valid, set_share, shared_with
+from hutch.store.shares import IS_VALID, set_share, shared_with
 from hutch.store.table_access import Rows
 from hutch.system.lazy_dataclass import dataclass
 
@@ -29,6 +29,18 @@ COLUMNS = ("id", "owner", "phase", "sealed", "created_ms", "version")
 # A program of the candidate could take a request to its preview as a command.
 WITHOUT_PREVIEWS: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if scope != "previews")
 WITHOUT_AI: tuple[ShareScope, ...] = tuple(scope for scope in SHARE_SCOPES if scope != "prompt")
+
+# Built once: heartbeats of candidates use them, and each tick of the watcher.
+_IS_INTERVIEW = interviews.c.id == bindparam("interview")
+_FIND = select(interviews).where(_IS_INTERVIEW)
+_SEEN = select(interviews.c.seen_ms).where(_IS_INTERVIEW)
+_AT_MS: BindParameter[int] = bindparam("at_ms")
+_NOTE_SEEN = update(interviews).where(_IS_INTERVIEW, interviews.c.seen_ms < _AT_MS).values(seen_ms=_AT_MS)
+_WORKSPACES = (
+    select(interview_workspaces)
+    .where(interview_workspaces.c.interview == bindparam("interview"))
+    .order_by(interview_workspaces.c.number, interview_workspaces.c.session_id)
+)
 
 
 class _Outdated(Exception):
@@ -42,8 +54,8 @@ class Interviews:
         self._rows = rows
 
     async def find(self, interview_id: str) -> Interview | None:
-        statement = select(interviews).where(interviews.c.id == interview_id)
-        row = await self._rows.fetch(lambda db: db.execute(statement).mappings().first())
+        named = {"interview": interview_id}
+        row = await self._rows.fetch(lambda db: db.execute(_FIND, named).mappings().first())
         return None if row is None else _read(row)
 
     async def get(self, interview_id: str) -> Interview:
@@ -67,12 +79,14 @@ class Interviews:
         found = await self._rows.fetch(lambda db: db.execute(statement).mappings().all())
         return [_read(row) for row in found]
 
-    async def unfinished(self) -> list[Interview]:
-        """Those whose clock may run, or whose workspaces are not all ended."""
+    async def unfinished(self, ids: Collection[str] | None = None) -> list[Interview]:
+        """Those, of these or of all, whose clock may run, or whose workspaces are not all ended."""
         here = interviews.c.phase.in_(["running", "paused"]) | (
             interviews.c.phase.in_(["ended", "closed"]) & interviews.c.sealed.is_(False)
         )
         statement = select(interviews).where(here)
+        if ids is not None:
+            statement = statement.where(interviews.c.id.in_(ids))
         found = await self._rows.fetch(lambda db: db.execute(statement).mappings().all())
         return [_read(row) for row in found]
 
@@ -99,12 +113,11 @@ class Interviews:
 
     async def seen_ms(self, interview_id: str) -> int:
         """The last sign of the candidate; 0 before the first."""
-        statement = select(interviews.c.seen_ms).where(interviews.c.id == interview_id)
-        return await self._rows.fetch(lambda db: db.scalar(statement)) or 0
+        return await self._rows.fetch(lambda db: db.scalar(_SEEN, {"interview": interview_id})) or 0
 
     async def note_seen(self, interview_id: str, at_ms: int) -> None:
-        statement = update(interviews).where(interviews.c.id == interview_id, interviews.c.seen_ms < at_ms)
-        await self._rows.change(lambda db: db.execute(statement.values(seen_ms=at_ms)))
+        named = {"interview": interview_id, "at_ms": at_ms}
+        await self._rows.change(lambda db: db.execute(_NOTE_SEEN, named))
 
     async def update_shares(self, interview_id: str) -> None:
         """Give those who have joined the room the access to its workspaces."""
@@ -178,7 +191,7 @@ def _update_current_shares(db: Connection, interview_id: str) -> None:
 
 def _update_shares(db: Connection, interview: Interview) -> None:
     """Recompute the shares of all workspaces from the roles in the room and the state of the interview."""
-    here = (shares.c.session_id == interview.id, is_valid())
+    here = (shares.c.session_id == interview.id, IS_VALID)
     roles = db.execute(select(shares.c.user_id, shares.c.role).where(*here)).all()
     for workspace in _workspaces(db, interview.id):
         wanted: dict[str, tuple[ShareRole, tuple[ShareScope, ...]]] = {}
@@ -217,9 +230,8 @@ def _candidate_share(
 
 
 def _workspaces(db: Connection, interview_id: str) -> list[InterviewWorkspace]:
-    order = (interview_workspaces.c.number, interview_workspaces.c.session_id)
-    statement = select(interview_workspaces).where(interview_workspaces.c.interview == interview_id)
-    return [InterviewWorkspace(**row) for row in db.execute(statement.order_by(*order)).mappings()]
+    found = db.execute(_WORKSPACES, {"interview": interview_id}).mappings()
+    return [InterviewWorkspace(**row) for row in found]
 
 
 def _values(interview: Interview) -> dict[str, Any]:

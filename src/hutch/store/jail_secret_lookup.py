@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
-from hutch.domain.known_secret_names import jail_secret
+from hutch.domain.hutch_secret_names import jail_secret
 from hutch.store.optional_vault import read_names, read_secrets
 from hutch.system.lazy_dataclass import dataclass
 

@@ -16,7 +16,7 @@ from hutch.domain.log_entry_audience import Reader, VisibleEntry, audience_in, f
 from hutch.domain.old_event_names import current_payload, current_type
 from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.schema import events, logs, runs, sessions, shares
-from hutch.store.shares import is_valid
+from hutch.store.shares import IS_VALID
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_EXAMINED_EVENTS = 20_000
@@ -108,7 +108,7 @@ def _statement(place: Place, query: EventQuery) -> Select[Any]:
         .join(sessions, sessions.c.id == logs.c.session_id)
     )
     if place.viewer is not None:
-        shared = select(shares.c.session_id).where(shares.c.user_id == place.viewer, is_valid())
+        shared = select(shares.c.session_id).where(shares.c.user_id == place.viewer, IS_VALID)
         statement = statement.where(or_(sessions.c.owner == place.viewer, sessions.c.id.in_(shared)))
     if place.user:
         statement = statement.where(sessions.c.owner == place.user)

@@ -13,7 +13,7 @@ from hutch.store.log_reader import to_head
 from hutch.store.run_queue import read_run
 from hutch.store.schema import changes, logs, runs, sessions, shares, users
 from hutch.store.sessions import read_session
-from hutch.store.shares import Share, is_valid, read_share, shared_with
+from hutch.store.shares import IS_VALID, Share, read_share, shared_with
 from hutch.store.table_access import Rows
 
 Ids = Collection[str]
@@ -42,7 +42,7 @@ class BulkQueries:
     async def shares(self, session_ids: Ids) -> dict[str, list[Share]]:
         """The shares of each session."""
         found: dict[str, list[Share]] = {}
-        here = (shares.c.session_id.in_(session_ids), is_valid())
+        here = (shares.c.session_id.in_(session_ids), IS_VALID)
         for row in await self._all(select(shares).where(*here).order_by(shares.c.created_ms)):
             found.setdefault(row["session_id"], []).append(read_share(row))
         return found

@@ -5,7 +5,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from hutch.domain.errors import NotFound
 from hutch.domain.generation_options import Generation
@@ -23,6 +34,7 @@ from hutch.system.clock_without_jumps import wall_ms
 
 ENDED_STATES = ("ended",)
 _OF_INTERVIEWS = select(interview_rows.c.id).union_all(select(interview_workspaces.c.session_id))
+_FIND = select(sessions).where(sessions.c.id == bindparam("session"))  # built once: it runs in each request
 JSON_COLUMNS = ("network", "variables", "secrets", "limits", "resources", "generation", "delivery", "helper")
 
 
@@ -47,7 +59,7 @@ def _values(session: Session) -> dict[str, Any]:
 
 
 def find_session(connection: Connection, session_id: str) -> Session | None:
-    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
+    row = connection.execute(_FIND, {"session": session_id}).mappings().first()
     return None if row is None else read_session(row)
 
 

@@ -5,9 +5,11 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Integer,
     RowMapping,
     Select,
     and_,
+    bindparam,
     delete,
     exists,
     func,
@@ -47,20 +49,28 @@ class Share:
 _COLUMNS = tuple(shares.c[name] for name in Share.__dataclass_fields__)
 
 
-def is_valid() -> ColumnElement[bool]:
-    """The condition for shares that have not expired, and are not those of a candidate in the interview of
-    another: its first candidate is the only one."""
+def _valid() -> ColumnElement[bool]:
     bound = func.json_extract(interviews.c.progress, "$.candidate")
     taken = exists().where(interviews.c.id == shares.c.session_id, bound != "", bound != shares.c.user_id)
+    now_ms = bindparam("now_ms", callable_=wall_ms, type_=Integer)
     return and_(
-        shares.c.expires_ms.is_(None) | (shares.c.expires_ms > wall_ms()),
+        shares.c.expires_ms.is_(None) | (shares.c.expires_ms > now_ms),
         (shares.c.role != "candidate") | ~taken,
     )
 
 
+# Built once: access is checked so often that building the statement would cost more than running it.
+IS_VALID = _valid()
+"""The condition for shares that have not expired, and are not those of a candidate in the interview of
+another: its first candidate is the only one."""
+_FIND = select(*_COLUMNS).where(
+    shares.c.session_id == bindparam("session"), shares.c.user_id == bindparam("user"), IS_VALID
+)
+
+
 def shared_with(user_id: str) -> Select[tuple[str]]:
     """The ids of the sessions that are shared with a user."""
-    return select(shares.c.session_id).where(shares.c.user_id == user_id, is_valid())
+    return select(shares.c.session_id).where(shares.c.user_id == user_id, IS_VALID)
 
 
 def read_share(row: RowMapping) -> Share:
@@ -107,18 +117,17 @@ class Shares:
 
     async def find(self, session_id: str, user_id: str) -> Share | None:
         """The share of a user in a session, unless it has expired."""
-        here = (shares.c.session_id == session_id, shares.c.user_id == user_id)
-        statement = select(*_COLUMNS).where(*here, is_valid())
-        row = await self._rows.fetch(lambda db: db.execute(statement).mappings().first())
+        named = {"session": session_id, "user": user_id}
+        row = await self._rows.fetch(lambda db: db.execute(_FIND, named).mappings().first())
         return None if row is None else read_share(row)
 
     async def of_session(self, session_id: str) -> list[Share]:
-        here = (shares.c.session_id == session_id, is_valid())
+        here = (shares.c.session_id == session_id, IS_VALID)
         statement = select(*_COLUMNS).where(*here).order_by(shares.c.created_ms)
         return await self._all(statement)
 
     async def of_user(self, user_id: str) -> list[Share]:
-        here = (shares.c.user_id == user_id, is_valid())
+        here = (shares.c.user_id == user_id, IS_VALID)
         statement = select(*_COLUMNS).where(*here).order_by(shares.c.session_id)
         return await self._all(statement)
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.ids import UserId, new_user_id
@@ -14,6 +14,7 @@ from hutch.store.table_access import Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 _COLUMNS = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
+_GET = select(*_COLUMNS).where(users.c.id == bindparam("user"))
 
 
 class Users:
@@ -150,7 +151,7 @@ def add_user(db: Connection, name: str, role: Role, *, password_hash: str = "") 
 
 
 def get_user(db: Connection, user_id: str) -> User:
-    row = db.execute(select(*_COLUMNS).where(users.c.id == user_id)).first()
+    row = db.execute(_GET, {"user": user_id}).first()
     if row is None:
         raise user_not_found(user_id)
     return _user(row)

@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from hutch.forge.repo_url import RepoUrl
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.local_repository_access import Repositories
 from hutch.workspace.lifecycle.in_place_workspace import IN_PLACE, open_in_place, open_recorded_place
-from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository, open_jailed_repository
+from hutch.workspace.lifecycle.repository_reader_in_jail import JailedRepository, open_jailed_repository
 from hutch.workspace.lifecycle.workspace_and_cache_removal import (
     remove_leftovers,
     remove_unused,
@@ -28,7 +28,7 @@ from hutch.workspace.lifecycle.workspace_builder import Complete, prepare, same_
 from hutch.workspace.lifecycle.workspace_filling import Options
 from hutch.workspace.lifecycle.workspace_mount import open_workspace
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
-from hutch.workspace.lifecycle.workspace_usage import disk_bytes, last_used_ms
+from hutch.workspace.lifecycle.workspace_size_and_last_use import disk_bytes, last_used_ms
 from hutch.workspace.mounted_workspace_opening import open_mounted
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspace_fork import fork
@@ -111,10 +111,16 @@ class Workspaces:
 
     @asynccontextmanager
     async def open_directory(
-        self, directory: Path, *, clean: Clean = str, beside_others: bool = False, number: int = 1
+        self,
+        directory: Path,
+        *,
+        clean: Clean = str,
+        beside_others: bool = False,
+        number: int = 1,
+        excluding: Collection[int] = (),
     ) -> AsyncIterator[Workspace]:
         """Open a user's directory in place; with `beside_others` even if other processes have it open. Each
-        of these has snapshots of its own, with a `number`."""
+        of these has snapshots of its own, with a `number`, which is none of `excluding`."""
         await asyncio.to_thread(self.home.make)
         opened, place = await open_in_place(
             self.home,
@@ -123,6 +129,7 @@ class Workspaces:
             quota_files=self.options.quota_files,
             beside_others=beside_others,
             number=number,
+            excluding=excluding,
         )
         async with open_mounted(
             self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean

@@ -13,8 +13,8 @@ from hutch.agent.extensions.extension_host import ExtensionHost, Surroundings
 from hutch.agent.extensions.extension_manifest import Manifest, parse_manifest
 from hutch.agent.extensions.extension_tool import approved_tools
 from hutch.agent.extensions.extension_trial import TrialCall, TrialResult, try_extension
-from hutch.agent.extensions.jail_activity_recording import JailActivity
 from hutch.agent.extensions.program_digest import program_digest
+from hutch.agent.extensions.trial_activity_recording import JailActivity
 from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import ToolResult
 from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox

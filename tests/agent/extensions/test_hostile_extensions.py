@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from hutch.agent.extensions.declared_tool import DeclaredTool, clean_schema, describe_for_model
 from hutch.agent.extensions.extension_approvals import Approvals
 from hutch.agent.extensions.extension_manifest import parse_manifest
 from hutch.agent.extensions.extension_reply import MAX_MESSAGE_BYTES
 from hutch.agent.extensions.mcp_client import MAX_MESSAGES
+from hutch.agent.extensions.untrusted_tool_description import DeclaredTool, clean_schema, describe_for_model
 from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.tool_schemas_and_dispatch import Toolbox
 from hutch.domain.redaction import Redactor

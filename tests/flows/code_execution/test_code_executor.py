@@ -76,10 +76,10 @@ async def test_an_endless_loop_ends_with_its_own_case_only() -> None:
     source = "def run(n):\n    while n:\n        pass\n    return 1\n"
     files, _ = python_case(source)
     cases = [
-        CodeCase(name="endless", call="run", args=(1,), expected=Expected(value=1)),
+        CodeCase(name="endless", call="run", args=(1,), expected=Expected(value=1), timeout_s=1),
         CodeCase(name="short", call="run", args=(0,), expected=Expected(value=1)),
     ]
-    limits = ExecutionLimits(case_timeout_s=1, timeout_s=30)
+    limits = ExecutionLimits(case_timeout_s=DEADLINE_S, timeout_s=DEADLINE_S)  # Python needs time to start
     ran = await executor().run_cases("python", files, cases, limits=limits)
     assert [case.status for case in ran.cases] == ["timeout", "passed"], ran
 

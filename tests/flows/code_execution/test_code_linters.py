@@ -6,6 +6,8 @@ import pytest
 
 from hutch.domain.given_code_test_case import Language
 from hutch.flows.code_execution.code_executor import CodeExecutor
+from hutch.flows.code_execution.execution_limits_and_results import ExecutionLimits
+from tests.deadline import DEADLINE_S
 from tests.flows.code_execution.shared_executor import CACHE, as_files
 
 pytestmark = pytest.mark.anyio
@@ -49,11 +51,13 @@ SAMPLES: dict[Language, tuple[dict[str, str], tuple[str, int, str], str]] = {
     ),
 }
 
+PATIENT = ExecutionLimits(timeout_s=DEADLINE_S)  # go vet compiles what the code imports
+
 
 @pytest.mark.parametrize("language", SAMPLES)
 async def test_a_linter_finds_a_fault_that_the_code_tries_to_hide(language: Language) -> None:
     files, (path, line, code), name = SAMPLES[language]
     executor = CodeExecutor(CACHE, concurrency=2, named_toolchains=[str(WEB)])
-    report = await executor.lint(language, as_files(files), [path])
+    report = await executor.lint(language, as_files(files), [path], limits=PATIENT)
     assert report.linter.startswith(name) and report.problem == "", report
     assert (path, line, code) in [(each.path, each.line, each.code) for each in report.findings], report

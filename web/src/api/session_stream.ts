@@ -8,7 +8,7 @@ import { type KnownState, foldEnd } from "../fold/partial_log";
 import type { AnyEntry, Delta, Row, View } from "../fold/view_types";
 import type { Folded } from "../fold/whole_log";
 import { type Input, Problem, get, send } from "./http_client";
-import { LogEntries } from "./newest_log_entries";
+import { LogEntries } from "./log_entry_window";
 import { OlderRows } from "./older_conversation_rows";
 import { dropView, readView, storeView } from "./stored_folds";
 import { foldInWorker } from "./fold_in_worker";

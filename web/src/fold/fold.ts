@@ -5,7 +5,7 @@
 import { foldCall } from "./tool_calls";
 import { foldFile } from "./changed_files";
 import { foldCommand } from "./commands";
-import { foldDependencies } from "./dependencies";
+import { foldDependencies } from "./installed_dependencies_and_services";
 import { endAfterCrash, foldDebugger } from "./debugger";
 import { foldDelta, foldReply } from "./replies";
 import { FoldState, MAX_ROWS } from "./shared_fold_state";

@@ -9,7 +9,7 @@ import { useNow } from "../shared/current_time";
 import { ProblemLine } from "../shared/error_message";
 import { setPageTitle } from "../shared/page_title";
 import { strings } from "../strings";
-import { ChangeRow } from "./change_row";
+import { ChangeRow } from "./proposed_change_row";
 import { useHomeKeys } from "./home_keys";
 
 const text = strings.changeList;

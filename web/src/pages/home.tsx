@@ -16,7 +16,7 @@ import { setPageTitle } from "../shared/page_title";
 import { waitingSessions } from "../shared/waiting_sessions";
 import { strings } from "../strings";
 import { text as helperText } from "../strings/helper_agents_and_tries";
-import { ChangeRow } from "./change_row";
+import { ChangeRow } from "./proposed_change_row";
 import { useHomeKeys } from "./home_keys";
 
 // Dialogs are loaded when they are opened, so the list is shown sooner.

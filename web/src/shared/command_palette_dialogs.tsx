@@ -11,7 +11,7 @@ import { Keys } from "./form_controls";
 import { Icon, type IconName } from "./icons";
 import { matchRank, ranked } from "./match_ranking";
 import { pageCommands } from "./page_commands";
-import { pathPattern } from "./path_pattern";
+import { pathPattern } from "./typed_path_glob";
 import { SafeText } from "./safe_text";
 import { SCOPES, SHORTCUTS, type ShortcutId, keysOf } from "./shortcuts";
 

@@ -10,8 +10,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from hutch.agent.extensions.declared_tool import DeclaredTool, tools_digest
 from hutch.agent.extensions.extension_manifest import Manifest
+from hutch.agent.extensions.untrusted_tool_description import DeclaredTool, tools_digest
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.system.atomic_file import write_private
 from hutch.system.clock_without_jumps import wall_ms

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hutch.agent.extensions.declared_tool import DeclaredTool
+from hutch.agent.extensions.untrusted_tool_description import DeclaredTool
 from hutch.agent.tool_call_rules import Rule, parse_rule
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hutch.agent.extensions.declared_tool import clean_text
+from hutch.agent.extensions.untrusted_tool_description import clean_text
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024  # of one message of a server

@@ -7,17 +7,17 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from hutch.agent.extensions.declared_tool import (
+from hutch.agent.extensions.extension_approvals import Trial
+from hutch.agent.extensions.extension_host import ExtensionHost
+from hutch.agent.extensions.extension_manifest import Manifest
+from hutch.agent.extensions.extension_reply import mark_reply
+from hutch.agent.extensions.untrusted_tool_description import (
     SEPARATOR,
     DeclaredTool,
     clean_schema,
     describe_for_model,
     full_name,
 )
-from hutch.agent.extensions.extension_approvals import Trial
-from hutch.agent.extensions.extension_host import ExtensionHost
-from hutch.agent.extensions.extension_manifest import Manifest
-from hutch.agent.extensions.extension_reply import mark_reply
 from hutch.agent.long_output_files import save_output
 from hutch.agent.text_for_model import shortened
 from hutch.agent.tools.interface import Arguments, Context, ToolResult

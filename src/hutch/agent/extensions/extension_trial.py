@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from hutch.agent.extensions.declared_tool import clean_text
 from hutch.agent.extensions.extension_approvals import Trial
 from hutch.agent.extensions.extension_host import (
     Complaint,
@@ -20,7 +19,8 @@ from hutch.agent.extensions.extension_host import (
 )
 from hutch.agent.extensions.extension_manifest import Manifest
 from hutch.agent.extensions.extension_reply import ServerReply
-from hutch.agent.extensions.jail_activity_recording import JailActivity
+from hutch.agent.extensions.trial_activity_recording import JailActivity
+from hutch.agent.extensions.untrusted_tool_description import clean_text
 from hutch.domain.errors import BadRequest
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed

@@ -16,8 +16,8 @@ from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from hutch.agent.extensions.declared_tool import MAX_TOOLS, DeclaredTool
 from hutch.agent.extensions.extension_reply import MAX_MESSAGE_BYTES, ServerReply, render_content
+from hutch.agent.extensions.untrusted_tool_description import MAX_TOOLS, DeclaredTool
 from hutch.domain.errors import LimitReached, Unavailable
 from hutch.jail.interface import Process
 

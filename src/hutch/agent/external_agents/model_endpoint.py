@@ -20,7 +20,7 @@ from hutch.agent.external_agents.provider_format_replies import NAME, WRITERS, W
 from hutch.agent.external_agents.provider_format_requests import READERS, Conversation, Opaque, WireRequest
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound, Unauthenticated
 from hutch.jail.egress.back_pressure_streams import MAX_READ_BYTES, Side, open_side
-from hutch.jail.egress.egress_report_and_limits import EgressLimits
+from hutch.jail.egress.egress_attempt_and_limit_types import EgressLimits
 from hutch.jail.egress.proxy_connection_acceptor import Acceptor
 from hutch.jail.interface import Jail
 from hutch.llm.interface import Again, CallStarted, Delta, Request, Text

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from hutch.agent.extensions.declared_tool import clean_text
+from hutch.agent.extensions.untrusted_tool_description import clean_text
 from hutch.agent.hooks.hook_file import Hook, HookEvent, HookFile, common_name, script_digest
 from hutch.agent.tools.interface import Context
 from hutch.agent.untrusted_repository_text import marked

@@ -14,7 +14,7 @@ from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.agent.repository_testing.test_process_watcher import Stop
 from hutch.agent.repository_testing.test_results import NOT_THERE, Case, Counts, Report
 from hutch.agent.repository_testing.test_selection import Selection, select
-from hutch.agent.repository_testing.workspace_test_suites import OnProgress, RepositoryTests
+from hutch.agent.repository_testing.workspace_test_suite_runs import OnProgress, RepositoryTests
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.text_for_model import shortened, without_surrogates
 from hutch.domain.current_actor_and_author import Actor, acting

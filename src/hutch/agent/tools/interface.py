@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from hutch.agent.repository_testing.session_test_runs import SessionTests
-from hutch.agent.repository_testing.workspace_test_suites import (
+from hutch.agent.repository_testing.workspace_test_suite_runs import (
     DEFAULT_OPTIONS,
     RepositoryTests,
     SuiteOptions,

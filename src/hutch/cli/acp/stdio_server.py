@@ -25,7 +25,7 @@ from hutch.cli.session_client import SessionClient, open_sessions
 from hutch.cli.signals_and_closed_output import ended_by
 from hutch.domain.errors import HutchError
 from hutch.domain.session import NewSession
-from hutch.flows.in_place_directories import InPlaceDirectories
+from hutch.flows.in_place_workspaces import InPlaceDirectories
 from hutch.system.signals_that_stay_ignored import TERMINATION_SIGNALS
 
 STOP_TIMEOUT_S = 20.0
@@ -63,8 +63,10 @@ async def _open(new: NewSession) -> AsyncIterator[SessionClient]:
     loaded = settings.load()
     configure_logs(loaded, quiet=True)
     check = partial(check_directory, loaded, plain=new.plain_directory, unsafe=False)
-    directories = InPlaceDirectories(workspaces_of(loaded), check, redactor(loaded).redact)
-    async with LocalSessions.opened(loaded, jobs=8, in_place=directories) as local:
+    async with (
+        InPlaceDirectories(workspaces_of(loaded), check, redactor(loaded).redact) as directories,
+        LocalSessions.opened(loaded, jobs=8, in_place=directories) as local,
+    ):
         yield local
 
 

@@ -33,7 +33,7 @@ def session_command(name: str, argv: Sequence[str], timeout_s: float | None) -> 
         path = f"/sessions/{found['id']}/commands"
         result = await client.post(path, body)
         if result["running"]:
-            return await _follow(client, f"{path}/{result['id']}")
+            return await _follow(client, f"{path}/{result['id']}", timeout_s)
         _print(result["stdout"], result["stderr"])
         if result["truncated"]:
             _say("The output was truncated. Redirect it to a file and read that with hutch files.")
@@ -42,7 +42,7 @@ def session_command(name: str, argv: Sequence[str], timeout_s: float | None) -> 
     return ask(work)
 
 
-async def _follow(client: Client, path: str) -> int:
+async def _follow(client: Client, path: str, timeout_s: float | None) -> int:
     """Print a background command's output until it ends."""
     offset = 0
 
@@ -57,7 +57,7 @@ async def _follow(client: Client, path: str) -> int:
             _print(output["text"])
             has_output, offset = output["end"] > offset, output["end"]
             if not output["running"] and not has_output:
-                return _code(output, None)
+                return _code(output, timeout_s)
             if not has_output:
                 await asyncio.sleep(POLL_INTERVAL_S)
 

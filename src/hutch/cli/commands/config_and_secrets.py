@@ -18,7 +18,7 @@ from hutch import settings
 from hutch.app.allowed_local_repositories import settings_root
 from hutch.cli.commands.config_init import init_command
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.known_secret_names import check_known, is_known
+from hutch.domain.hutch_secret_names import check_known, is_known
 from hutch.domain.redaction import Redactor
 from hutch.settings.repository_settings_file import config_file
 from hutch.settings.schema import FIELDS, environment_variable

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from hutch.cli import exit_codes, top_level_help
-from hutch.cli.command_plugins import find_plugin, find_plugins, help_rows
 from hutch.cli.command_table import BY_NAME
 from hutch.cli.dispatch import invoke, invoke_plugin
+from hutch.cli.entry_point_commands import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest
 
 

@@ -9,8 +9,8 @@ import typer
 from pydantic import ValidationError
 
 from hutch.cli.api_client import Client
-from hutch.cli.commands.interview_demo import demo_command
 from hutch.cli.commands.interview_work import COMMANDS
+from hutch.cli.commands.scripted_interview_demo import demo_command
 from hutch.cli.interview_requests import InterviewName, find_interview, take_step
 from hutch.cli.render.interviews import comparison_lines, describe, line, report_lines
 from hutch.cli.server_requests import Json, ask, every, short

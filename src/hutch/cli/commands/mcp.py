@@ -218,7 +218,7 @@ async def _end(task: "asyncio.Future[bool]") -> None:
 def _load_library() -> ServeStream:
     """Import the library, which takes about a second, while the jail is opened."""
     with without_gc():
-        from hutch.gateway.mcp.agent_tool_server import serve_stream
+        from hutch.gateway.mcp.directory_tool_server import serve_stream
 
     return serve_stream
 

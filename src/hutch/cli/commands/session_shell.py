@@ -24,8 +24,9 @@ from hutch.cli.server_address_and_token import API
 from hutch.cli.server_certificates import trusted
 from hutch.cli.server_requests import SHORT_CHARS, ask, find_session, short
 from hutch.cli.signals_and_closed_output import on_signals
-from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.system.task_cancellation import cancel_and_wait
+from hutch.system.terminal_safe_text import printable
 
 LEAVE = b"\x1d"  # Ctrl-]
 INPUT_FRAME_BYTES = 32 * 1024
@@ -81,6 +82,9 @@ def session_shell(name: str, terminal_id: str) -> int:
             return exit_codes.OK
         if connection.problem is not None:
             raise connection.problem
+        if connection.limit:
+            setting = connection.limit.partition(" ")[0]
+            raise LimitReached(f"The terminal was stopped by the limit {connection.limit}.", limit=setting)
         return 128 + signal.SIGHUP if connection.exit_code is None else connection.exit_code
 
     return ask(work)
@@ -92,6 +96,7 @@ class _TerminalConnection:
     def __init__(self, client: Client, path: str, own: OwnTerminal) -> None:
         self.is_detached = False
         self.exit_code: int | None = None
+        self.limit = ""  # that stopped the program: the setting and its value
         self.problem: HutchError | None = None
         self._client, self._path, self._own = client, path, own
         self._socket: ClientConnection | None = None
@@ -187,6 +192,7 @@ class _TerminalConnection:
                     await self._note("the agent types here; any key takes over")
                 case "exit":
                     self.exit_code = message.get("exit_code")
+                    self.limit = printable(str(message.get("limit") or ""))[:200]
                     self._done.set()
                 case "error":
                     await self._note(str(message.get("detail"))[:200])

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from hutch.cli.commands.offline_task_conflicts_and_prompt import register_outbox_commands
 from hutch.cli.commands.task_assignments import register_assignment_commands
-from hutch.cli.commands.task_conflicts_and_status import register_outbox_commands
 from hutch.cli.commands.tasks_file_sync_and_import import register_file_commands
 from hutch.cli.local_only_notice import other_server
 from hutch.cli.render.task_text import task_line, task_page
 from hutch.cli.repository_of_task_commands import Json, Local, Repository, TaskKey, repository_of
-from hutch.cli.saved_task_filters import check_filter_name, named_filter
+from hutch.cli.saved_task_filter_conversion import check_filter_name, named_filter
 from hutch.domain.errors import BadRequest
 from hutch.domain.one_line_text import echo
 from hutch.domain.task import TASK_PRIORITIES, TASK_STATES, Task, TaskEvent, TaskFilter, TaskPriority

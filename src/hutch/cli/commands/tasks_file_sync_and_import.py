@@ -48,7 +48,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import a folder of Backlog.md. Tasks with the same key are updated."""
-    from hutch.cli.local_backlog_folders import import_backlog_folder
+    from hutch.cli.backlog_folder_import_and_export import import_backlog_folder
 
     import_backlog_folder(folder, repository, as_json=as_json)
 
@@ -61,7 +61,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write all tasks as a Backlog.md folder."""
-    from hutch.cli.local_backlog_folders import export_backlog_folder
+    from hutch.cli.backlog_folder_import_and_export import export_backlog_folder
 
     export_backlog_folder(folder, repository, as_json=as_json)
 

@@ -17,7 +17,7 @@ from hutch import settings
 from hutch.agent.jail_event_conversion import as_event
 from hutch.app import configure_logs, jails
 from hutch.app.allowed_local_repositories import settings_root
-from hutch.app.in_place_sessions import in_place_sessions
+from hutch.app.in_place_sessions_without_agent import in_place_sessions
 from hutch.cli.api_client import Client
 from hutch.cli.git_author import author
 from hutch.cli.jail_of_hutch_test import open_for_tests

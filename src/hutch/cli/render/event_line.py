@@ -219,7 +219,8 @@ def _in_jail(event: Event) -> str:
             return _text(f"{event.terminal}: {event.columns}x{event.rows}")
         case events.TerminalEnded():
             code = "" if event.exit_code is None else f": exit code {event.exit_code}"
-            return _text(f"{event.terminal}{code}")
+            limit = f": stopped by the limit {event.limit}" if event.limit else ""
+            return _text(f"{event.terminal}{code}{limit}")
         case events.EgressAttempted():
             verdict = "allowed" if event.allowed else "blocked"
             reason = f": {event.reason}" if event.reason else ""

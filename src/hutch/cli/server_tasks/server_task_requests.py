@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from hutch.cli.saved_task_filters import filter_of, query_of
+from hutch.cli.saved_task_filter_conversion import filter_of, query_of
 from hutch.cli.server_address_and_token import Address
 from hutch.cli.server_tasks.server_reachability import is_reachable
 from hutch.cli.server_tasks.task_copy_and_outbox import NEW, QueuedChange, TaskCopy

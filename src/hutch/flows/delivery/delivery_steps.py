@@ -32,7 +32,7 @@ from hutch.flows.delivery.secret_search import FoundSecret, SecretSearch, descri
 from hutch.flows.delivery.snapshot_commit_and_proposal import Proposal, propose
 from hutch.flows.delivery.snapshot_test_sandbox import ScratchSandboxes
 from hutch.flows.pull_request_text import About, describe_tests, pull_text, ran_before
-from hutch.flows.run_history_reader import RunHistory, proposed_in, read_run_history
+from hutch.flows.run_facts_from_log import RunHistory, proposed_in, read_run_history
 from hutch.flows.session_permissions import caller_of
 from hutch.forge.forge_and_credential_selection import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step

@@ -41,20 +41,25 @@ REMEDIES = (
 
 
 async def check_model(
-    read_access: Callable[[], Access], named: str | None, environment: Mapping[str, str]
+    read_access: Callable[[], Access],
+    named: str | None,
+    environment: Mapping[str, str],
+    *,
+    ollama_timeout_s: float = OLLAMA_TIMEOUT_S,
 ) -> Check:
     """The model of a run that names none, and whether it can be used.
 
-    `named` is the model of the settings, if they have one; `environment` may hold keys.
+    `named` is the model of the settings, if they have one; `environment` may hold keys. A run waits for an
+    Ollama for `ollama_timeout_s`.
     """
     try:
         granted = await asyncio.to_thread(read_access)
         if named is not None:
             choice = Choice(named, "the setting `model` names it")
         else:
-            choice = await default_model(granted, scripted=OFFLINE)
+            choice = await default_model(granted, scripted=OFFLINE, ollama_timeout_s=ollama_timeout_s)
         if is_offline_script(choice.name):
-            return await _nothing(granted)
+            return await _nothing(granted, ollama_timeout_s)
         name = parse_model_name(choice.name)
         if name.provider == "scripted":
             await asyncio.to_thread(lambda: ScriptedModel.load(Path(name.model).expanduser()))
@@ -100,7 +105,7 @@ async def _check_ollama(name: ModelName, found: str, base_url: str) -> Check:
     return Check("model", "ok", f"{found}\n{base_url} answers and has it")
 
 
-async def _nothing(granted: Access) -> Check:
+async def _nothing(granted: Access, ollama_timeout_s: float) -> Check:
     """The result when there is no key, and no Ollama answered in time."""
     base_url = granted.base_url("ollama") or OLLAMA
     found, ways_out = "none: no key is set, and", list(REMEDIES)
@@ -111,7 +116,7 @@ async def _nothing(granted: Access) -> Check:
             "model", "warn", f"{found} no Ollama answers\n{base_url}: {_why(error)}", "\n".join(ways_out)
         )
     if models:
-        found += f" the Ollama at {base_url} takes longer than {OLLAMA_TIMEOUT_S:g} s to answer"
+        found += f" the Ollama at {base_url} takes longer than {ollama_timeout_s:g} s to answer"
         ways_out[2] = printable(f"or hutch run --model {shlex.quote(f'ollama:{models[0]}')} …")
     else:
         found += f" the Ollama at {base_url} has no model"

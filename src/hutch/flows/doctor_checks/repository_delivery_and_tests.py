@@ -28,7 +28,7 @@ from hutch.system.terminal_safe_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
 from hutch.workspace.lifecycle.initial_repository_settings import SETTINGS_FILE
 from hutch.workspace.lifecycle.repository_and_head_detection import Layout, find_repository
-from hutch.workspace.lifecycle.source_repository_in_jail import JailedRepository, open_jailed_repository
+from hutch.workspace.lifecycle.repository_reader_in_jail import JailedRepository, open_jailed_repository
 
 TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never end
 MAX_NAMES = 5000  # as many as `run_tests` looks at

@@ -26,7 +26,7 @@ from hutch.flows.evaluation.case_definition import EvalCase
 from hutch.flows.evaluation.grading import CaseTests, Grade, choose_runner, grade
 from hutch.flows.flow_services import Services
 from hutch.flows.run_and_log_lookup import read_log
-from hutch.flows.run_history_reader import read_run_history
+from hutch.flows.run_facts_from_log import read_run_history
 from hutch.flows.session_rerun import fork_at
 from hutch.jail.interface import Jail
 from hutch.sessions.file_and_command_requests import Diff

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hutch.agent.extensions.extension_approvals import Approvals, Trial
-from hutch.agent.extensions.extension_catalogue import Catalogue
+from hutch.agent.extensions.extension_catalogue_file import Catalogue
 from hutch.agent.extensions.extension_host import ExtensionHost, Surroundings
 from hutch.agent.extensions.extension_manifest import Manifest
 from hutch.agent.extensions.extension_tool import ExtensionTool, approved_tools, is_named, selected_tools

@@ -7,15 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
 
-from hutch.agent.extensions.declared_tool import MAX_DESCRIPTION_CHARS, clean_text, full_name
 from hutch.agent.extensions.extension_approvals import Approval, Approvals, Trial
-from hutch.agent.extensions.extension_catalogue import Unusable
+from hutch.agent.extensions.extension_catalogue_file import Unusable
 from hutch.agent.extensions.extension_host import Surroundings
 from hutch.agent.extensions.extension_manifest import Manifest
 from hutch.agent.extensions.extension_trial import SAMPLES, TrialCall, TrialResult, try_extension
-from hutch.agent.extensions.jail_activity_recording import JailActivity
 from hutch.agent.extensions.program_digest import program_digest
 from hutch.agent.extensions.shown_directory_check import check_directories
+from hutch.agent.extensions.trial_activity_recording import JailActivity
+from hutch.agent.extensions.untrusted_tool_description import MAX_DESCRIPTION_CHARS, clean_text, full_name
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.flows.extensions.approved_extensions_of_run import Extensions

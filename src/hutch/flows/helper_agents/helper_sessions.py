@@ -35,7 +35,7 @@ from hutch.flows.helper_agents.helper_results import (
 )
 from hutch.flows.helper_agents.helper_rights import HelperLimits, HelperPlan, budgets_of, rights_of_helper
 from hutch.flows.run_and_log_lookup import read_log
-from hutch.flows.run_history_reader import RunHistory, read_run_history
+from hutch.flows.run_facts_from_log import RunHistory, read_run_history
 from hutch.sessions.interface import Delta
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.live_session_host import LocalHost

@@ -12,7 +12,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.interview import Interview
 from hutch.domain.interview_question import Level
 from hutch.flows.interviews.help_level_proposals import LevelProposals
-from hutch.flows.interviews.help_offers import HelpOffers
+from hutch.flows.interviews.help_offer_conditions import HelpOffers
 from hutch.flows.interviews.struggle_and_help_thresholds import AdaptivePolicy
 from hutch.flows.interviews.struggle_score import ObservedEdit, ObservedTests
 from hutch.sessions.collaborative_editing.text_difference import find_replacements

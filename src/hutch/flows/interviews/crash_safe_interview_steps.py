@@ -74,12 +74,15 @@ async def _follow_state(interviews: InterviewServices, interview: Interview) -> 
     session = await Sessions(services.rows).get(interview.workspace)
     if session.state == "ended":
         return
-    owner = await interviews.owner(interview)
     if session.persona != interview.level:
+        owner = await interviews.owner(interview)
         await change(services, owner, session.id, SessionChange(persona=interview.level), by=HUTCH)
-    if interview.phase == "paused" and session.state != "paused":
+    if (interview.phase == "paused") == (session.state == "paused"):
+        return
+    owner = await interviews.owner(interview)
+    if interview.phase == "paused":
         await give(services, owner, session.id, Pause(programs=True), by=HUTCH)
-    elif interview.phase == "running" and session.state == "paused":
+    elif interview.phase == "running":
         await give(services, owner, session.id, Resume(), by=HUTCH)
 
 

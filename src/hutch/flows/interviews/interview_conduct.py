@@ -1,5 +1,6 @@
 """Conducts an interview: begin, pause, resume, the next question, another language, more time, the end."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -108,8 +109,9 @@ async def go_on(interviews: InterviewServices, interview: Interview, *, after: i
         raise BadRequest(f"The interview is at question {interview.number}, not {after}.")
     if interview.is_last_question:
         return await _finish(interviews, interview.id, by, "finished" if by else "clock")
-    question, workspace = await _prepare(interviews, interview, after + 1)
-    left = await _workspaces_of(interviews, interview)
+    (question, workspace), left = await asyncio.gather(
+        _prepare(interviews, interview, after + 1), _workspaces_of(interviews, interview)
+    )
 
     def decide(now: Interview, now_ms: int) -> Decision:
         if now.number != after:

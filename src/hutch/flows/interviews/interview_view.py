@@ -1,5 +1,6 @@
 """An interview as one of its people may see it: everything that a client needs after a reload."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
@@ -83,8 +84,9 @@ async def view_interview(interviews: InterviewServices, shown: ShownInterview) -
     """The interview for this reader, now."""
     interview, role = shown.interview, shown.role
     question = await interviews.question(interview.question) if interview.question else None
-    workspaces = await interviews.rows.workspaces(interview.id)
-    roles = await _roles(interviews, interview, role)
+    workspaces, roles = await asyncio.gather(
+        interviews.rows.workspaces(interview.id), _roles(interviews, interview, role)
+    )
     names = await Users(interviews.services.rows).names(roles.keys())
     decides = role in OWNER_SIDE_ROLES or (role == "candidate" and not interview.plan.attended)
     number, _, level = interview.proposal.partition(" ")

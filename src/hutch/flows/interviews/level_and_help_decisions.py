@@ -23,7 +23,7 @@ from hutch.domain.log_entry_audience import OWNER_SIDE
 from hutch.domain.user import Caller
 from hutch.flows.interviews.crash_safe_interview_steps import Decision, step, step_and_repair
 from hutch.flows.interviews.help_level_proposals import LevelProposal
-from hutch.flows.interviews.help_offers import HelpOffer
+from hutch.flows.interviews.help_offer_conditions import HelpOffer
 from hutch.flows.interviews.interview_access import allowed_in
 from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_workspaces import levels_of

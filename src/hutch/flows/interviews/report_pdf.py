@@ -10,7 +10,7 @@ import orjson
 from hutch.domain.errors import Unavailable
 from hutch.flows.interviews.report_blocks import Block, blocks_to_json
 
-PROGRAM = Path(__file__).with_name("report_pdf_process.py")
+PROGRAM = Path(__file__).with_name("report_pdf_renderer_program.py")
 TIMEOUT_S = 180.0  # generous for a busy machine; the process limits its own processor time
 MAX_BYTES = 32 * 1024 * 1024
 AT_ONCE = asyncio.Semaphore(2)

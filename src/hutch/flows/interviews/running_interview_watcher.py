@@ -5,10 +5,10 @@ state can be lost: it is rebuilt from the rows and the logs.
 """
 
 import asyncio
+import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -26,7 +26,7 @@ from hutch.domain.interview import Interview
 from hutch.flows.interview_questions.question_test_runs import measure_growth
 from hutch.flows.interviews.candidate_work_observer import CandidateWorkObserver, Observed, clock_s
 from hutch.flows.interviews.crash_safe_interview_steps import repair_or_log, stop_left_workspaces
-from hutch.flows.interviews.help_offers import HelpKind
+from hutch.flows.interviews.help_offer_conditions import HelpKind
 from hutch.flows.interviews.hidden_test_runs import run_untested
 from hutch.flows.interviews.interview_conduct import end_by_clock, go_on
 from hutch.flows.interviews.interview_erasure import erase_expired
@@ -34,9 +34,9 @@ from hutch.flows.interviews.interview_services import InterviewServices
 from hutch.flows.interviews.interview_workspaces import levels_of, open_ahead_if_possible
 from hutch.flows.interviews.level_and_help_decisions import offer_help, propose_level, record_score
 from hutch.flows.interviews.lobby_and_presence import OFFLINE_MS, go_offline, note_sign
+from hutch.flows.interviews.work_beside_ticks import WorkBesideTicks
 from hutch.flows.interviews.workspace_file_copy import copy_work
 from hutch.flows.run_and_log_lookup import read_log
-from hutch.system.task_cancellation import cancel_and_wait
 
 TICK_S = 10.0
 ERASURE_INTERVAL_MS = 3_600_000
@@ -53,25 +53,25 @@ class InterviewWatch:
         self._observers: dict[str, CandidateWorkObserver] = {}  # by interview
         self._rooms: dict[str, str] = {}  # the interview of each watched workspace
         self._seen: defaultdict[str, list[Observed]] = defaultdict(list)  # events of workspaces
-        self._background: set[asyncio.Task[None]] = set()
+        self._beside = WorkBesideTicks(interviews)
         self._next_erasure_ms = 0
-        self._busy: set[str] = set()  # interviews whose hidden tests or growth are being measured
+        self._over_ms: dict[str, float] = {}  # when the time of running interviews is over
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        wake = self._interviews.wake
-        ids: set[str] | None = None  # all
+        interviews, loop = self._interviews, asyncio.get_running_loop()
+        full_at_s = loop.time()  # others that wake the watch must not put it off
         async with self.listening():
             while True:
+                ids: set[str] | None = set(interviews.changed)
+                if loop.time() >= full_at_s:
+                    ids, full_at_s = None, loop.time() + self._tick_s
+                interviews.changed.clear()
+                interviews.wake.clear()
                 wait_s = await self.tick(ids)
-                try:
-                    async with asyncio.timeout(wait_s):
-                        await wake.wait()
-                    ids = set(self._interviews.changed)
-                except TimeoutError:
-                    ids = None
-                wake.clear()
-                self._interviews.changed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(wait_s, max(0.0, full_at_s - loop.time()))):
+                        await interviews.wake.wait()
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -82,7 +82,7 @@ class InterviewWatch:
             yield
         finally:
             listeners.remove(self._note)
-            await cancel_and_wait(*self._background)
+            await self._beside.cancel()
 
     def _note(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
         """Remember events of workspaces for the next tick, and tell observers about decisions."""
@@ -97,29 +97,44 @@ class InterviewWatch:
                 _decided(observer, event)
 
     async def tick(self, ids: set[str] | None = None) -> float:
-        """Handle these interviews, or all. Returns the seconds until the next tick is due."""
-        if self._interviews.unprepared:
-            self._run(self._prepare_languages())
-        found = await self._interviews.rows.unfinished()
+        """Handle these interviews and those whose time is over, or all. Returns the seconds until the next
+        tick is due."""
+        interviews = self._interviews
+        self._beside.prepare_languages()
+        if ids is None:
+            await self._erase_expired()
+            found = await interviews.rows.unfinished()
+            self._forget_others(found)
+        else:
+            ids |= {id for id, at_ms in self._over_ms.items() if at_ms <= interviews.now_ms()}
+            found = await interviews.rows.unfinished(ids)
+            for id in ids:
+                self._over_ms.pop(id, None)
+        for interview in found:
+            if interview.phase == "running":
+                now_ms = interviews.now_ms()
+                self._over_ms[interview.id] = now_ms + max(50, _until_over_ms(interview, now_ms))
+            try:
+                await self._handle(interview)
+            except HutchError as error:
+                logger.warning("interview.tick_failed", session_id=interview.id, error=str(error))
+            except Exception:
+                logger.exception("interview.tick_failed", session_id=interview.id)
+        next_ms = min(self._over_ms.values(), default=math.inf) - interviews.now_ms()
+        return min(self._tick_s, max(0.05, next_ms / 1000))
+
+    async def _erase_expired(self) -> None:
+        if self._interviews.now_ms() >= self._next_erasure_ms:
+            self._next_erasure_ms = self._interviews.now_ms() + ERASURE_INTERVAL_MS
+            await erase_expired(self._interviews)
+
+    def _forget_others(self, found: Sequence[Interview]) -> None:
+        """Forget the workspaces and the times of interviews that are over, or at another question."""
         current = {each.workspace for each in found}
         for workspace in [each for each in self._rooms if each not in current]:
             self._observers.pop(self._rooms.pop(workspace), None)
             self._seen.pop(workspace, None)
-        wait_s = self._tick_s
-        if self._interviews.now_ms() >= self._next_erasure_ms:
-            self._next_erasure_ms = self._interviews.now_ms() + ERASURE_INTERVAL_MS
-            await erase_expired(self._interviews)
-        for interview in found:
-            if interview.phase == "running":
-                wait_s = min(wait_s, max(0.05, _until_over_ms(interview, self._interviews.now_ms()) / 1000))
-            if ids is None or interview.id in ids:
-                try:
-                    await self._handle(interview)
-                except HutchError as error:
-                    logger.warning("interview.tick_failed", session_id=interview.id, error=str(error))
-                except Exception:
-                    logger.exception("interview.tick_failed", session_id=interview.id)
-        return wait_s
+        self._over_ms.clear()
 
     async def _handle(self, interview: Interview) -> None:
         interviews = self._interviews
@@ -135,7 +150,7 @@ class InterviewWatch:
         await repair_or_log(interviews, interview)
         await stop_left_workspaces(interviews, interview)
         if interview.untested:
-            self._start(interview, self._test_hidden(interview))
+            self._beside.start(interview.id, self._test_hidden(interview))
         if interview.phase == "running":
             await open_ahead_if_possible(interviews, interview)
             await self._decide(interview)
@@ -191,7 +206,7 @@ class InterviewWatch:
             elif (
                 observer.proposals.work.all_pass and observer.measured_s < observer.proposals.work.last_run_s
             ):
-                self._start(interview, self._measure(interview, observer))
+                self._beside.start(interview.id, self._measure(interview, observer))
 
     async def _measure(self, interview: Interview, observer: CandidateWorkObserver) -> None:
         """Measure how the time of a correct solution grows."""
@@ -205,37 +220,6 @@ class InterviewWatch:
 
     async def _test_hidden(self, interview: Interview) -> None:
         await run_untested(self._interviews, interview)
-
-    def _start(self, interview: Interview, work: Coroutine[Any, Any, None]) -> None:
-        """Work beside the ticks, one task of an interview at a time."""
-        if interview.id in self._busy:
-            work.close()
-            return
-        self._busy.add(interview.id)
-        self._run(self._finish(interview, work))
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _prepare_languages(self) -> None:
-        languages = list(self._interviews.unprepared)
-        self._interviews.unprepared.clear()
-        try:
-            await self._interviews.executor.prepare(languages)
-        except HutchError as error:  # the first run compiles what it needs
-            logger.warning("interview.language_not_prepared", error=str(error))
-
-    async def _finish(self, interview: Interview, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except HutchError as error:  # the next tick repeats it
-            logger.warning("interview.work_failed", session_id=interview.id, error=str(error))
-        except Exception:
-            logger.exception("interview.work_failed", session_id=interview.id)
-        finally:
-            self._busy.discard(interview.id)
 
 
 def _until_over_ms(interview: Interview, now_ms: int) -> int:

@@ -8,7 +8,7 @@ from hutch.domain.ids import new_webhook_id
 from hutch.domain.one_line_text import echo
 from hutch.domain.outgoing_webhook import WEBHOOK_EVENTS, WebhookEndpoint, WebhookMessage
 from hutch.domain.user import Caller
-from hutch.flows.outgoing_webhooks.webhook_request import find_address, parse_target
+from hutch.flows.outgoing_webhooks.webhook_http_post import find_address, parse_target
 from hutch.flows.outgoing_webhooks.webhook_sender import WebhookSender
 from hutch.flows.outgoing_webhooks.webhook_signature import new_secret
 from hutch.store.outgoing_webhooks import MAX_ENDPOINTS

@@ -17,7 +17,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.outgoing_webhook import OF_LOGGED, MessageState, WebhookEndpoint, WebhookMessage
-from hutch.flows.outgoing_webhooks.webhook_request import find_address, parse_target, send
+from hutch.flows.outgoing_webhooks.webhook_http_post import find_address, parse_target, send
 from hutch.flows.outgoing_webhooks.webhook_signature import signed_headers
 from hutch.jail.egress.blocked_addresses import Network
 from hutch.store.outgoing_webhooks import OutgoingWebhooks

@@ -15,10 +15,10 @@ from hutch.agent.loop import Run
 from hutch.agent.repository_map_note import map_note
 from hutch.agent.repository_testing.session_test_runs import RequestedTests
 from hutch.agent.repository_testing.test_results import Report
-from hutch.agent.repository_testing.workspace_test_suites import list_files
+from hutch.agent.repository_testing.workspace_test_suite_runs import list_files
 from hutch.agent.run_budget import Spent, spent_before
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.shell_and_price_preloading import warm_up
+from hutch.agent.shell_start_and_price_preloading import warm_up
 from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.domain.change_title import first_line
@@ -35,9 +35,9 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.no_model_messages import is_offline_script
-from hutch.flows.repository_structure_sentence import describe_structure
+from hutch.flows.repository_sentence_for_followers import describe_structure
 from hutch.flows.run_execution.stored_run_options import DEFAULT_OPTIONS, RunOptions
-from hutch.flows.run_history_reader import BEFORE, read_run_history
+from hutch.flows.run_facts_from_log import BEFORE, read_run_history
 from hutch.snapshots.git_storage import Snapshot
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.directory_listing import Page
@@ -191,6 +191,13 @@ async def _work(
     resumed: bool,
 ) -> RunResult:
     context, run_id = setup.context, started.run_id
+
+    async def verify() -> Report | None:
+        # While an agent only answers, people may type: their tests are theirs to run.
+        if resumed or _delivers(run.setup, started) or run.execution.may_have_written:
+            return await _verified(setup, run_id, first)
+        return None
+
     notes = started.notes
     if notes is None:  # a run of an older version of Hutch
         notes = await repository_notes(context.workspace, setup.redactor.redact)
@@ -202,7 +209,7 @@ async def _work(
         describe=describe,
         conversation=conversation,
         spent=spent,
-        verify=lambda: _verified(setup, run_id, first),
+        verify=verify,
         snapshot=first.id,
         resumed=resumed,
         has_model=not (is_offline_script(started.model) and started.model_reason),
@@ -218,7 +225,6 @@ async def _work(
 
 def _system_prompt(setup: RunSetup, *, started: RunStarted, notes: str) -> str:
     context = setup.context
-    delivers = started.deliver if setup.delivers is None else setup.delivers
     system = system_prompt(
         setup.persona,
         context.workspace,
@@ -227,9 +233,13 @@ def _system_prompt(setup: RunSetup, *, started: RunStarted, notes: str) -> str:
         notes=notes,
         brief=setup.brief,
         start_in=context.shells.start_in,
-        delivers=delivers and context.workspace.record.commit is not None,
+        delivers=_delivers(setup, started) and context.workspace.record.commit is not None,
     )
     return setup.redactor.redact(system)
+
+
+def _delivers(setup: RunSetup, started: RunStarted) -> bool:
+    return started.deliver if setup.delivers is None else setup.delivers
 
 
 async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | None:

@@ -27,7 +27,7 @@ from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Session
 from hutch.flows.helper_agents.helper_approvals import ask_in_both
 from hutch.flows.policies.applicable_policies import Policies
-from hutch.flows.run_history_reader import start_of
+from hutch.flows.run_facts_from_log import start_of
 from hutch.llm.interface import Call, Model
 from hutch.llm.reply_cost import Prices
 from hutch.sessions.live_session import LiveSession

@@ -16,8 +16,8 @@ from hutch.domain.inputs import End
 from hutch.domain.task import ENDED_STATES, Task, TaskFilter, TaskPriority
 from hutch.domain.task_assignment import TaskAssignment
 from hutch.flows import sessions
-from hutch.flows.task_work.assignment_progress import follow_proposal, follow_review, follow_work
 from hutch.flows.task_work.assignment_requests import assign_task, session_of
+from hutch.flows.task_work.assignment_review_and_merge import follow_proposal, follow_review, follow_work
 from hutch.flows.task_work.automatic_assignment import carry_out, plan_assignments
 from hutch.flows.task_work.task_dependency_check import waiting_reason
 from hutch.flows.task_work.task_work_services import TaskWorkServices

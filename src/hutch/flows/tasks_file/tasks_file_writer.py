@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hutch.domain.task import AcceptanceCriterion, TaskFields, TaskState
-from hutch.flows.tasks_file.criterion_line_reuse import new_criterion_line, reusable_lines
 from hutch.flows.tasks_file.heading_sections import Section
 from hutch.flows.tasks_file.task_line import TaskLine, line_with_fields, with_key, write_line
 from hutch.flows.tasks_file.tasks_file_parser import FileTask, TasksFile
+from hutch.flows.tasks_file.unchanged_criterion_lines import new_criterion_line, reusable_lines
 from hutch.system.lazy_dataclass import dataclass
 
 TITLE_OF_NEW_FILE = "# Tasks"

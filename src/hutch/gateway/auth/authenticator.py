@@ -19,8 +19,8 @@ from hutch.flows.user_accounts import Accounts, Actor
 from hutch.gateway.auth.access_loss_notifier import CHECKED_AT, AccessChanges
 from hutch.gateway.auth.candidate_role_access import check_path
 from hutch.gateway.auth.cross_origin_refusal_audit import RefusalAudit
+from hutch.gateway.auth.host_origin_and_rate_filter import SAFE_METHODS, is_own_origin
 from hutch.gateway.auth.login_cookie import CSRF_HEADER, csrf_token, read_cookie
-from hutch.gateway.auth.request_filter import SAFE_METHODS, is_own_origin
 from hutch.gateway.auth.server_names_and_client_address import ServerNames, one, values
 from hutch.gateway.auth.token_bucket_rate_limits import RateLimiter, address_key
 from hutch.logs import current_trace_id

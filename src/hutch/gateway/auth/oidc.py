@@ -27,7 +27,7 @@ from hutch.domain.errors import BadRequest, Denied, Unauthenticated
 from hutch.domain.random_credentials_and_hashes import is_equal
 from hutch.domain.user import Role, name_key
 from hutch.gateway.auth.oidc_provider import Provider
-from hutch.gateway.auth.optional_oidc_login import LIFE_S, Identity
+from hutch.gateway.auth.optional_oidc_import import LIFE_S, Identity
 from hutch.settings.server_sections import Oidc
 from hutch.system.lazy_dataclass import dataclass
 

@@ -23,7 +23,7 @@ from hutch.gateway.rest.language_models import ModelsOut, ProviderOut
 from hutch.gateway.rest.login_and_account import UserOut
 from hutch.gateway.rest.personas import PersonaOut
 from hutch.gateway.rest.proposed_changes import ChangeOut
-from hutch.gateway.rest.run_and_command_limits import EffectiveLimitOut, ResourcesOut
+from hutch.gateway.rest.run_and_command_limit_fields import EffectiveLimitOut, ResourcesOut
 from hutch.gateway.rest.runs import RunOut
 from hutch.gateway.rest.session_shares import ShareOut
 from hutch.gateway.rest.sessions import HeadOut, LimitsOut

@@ -8,7 +8,7 @@ from hutch.agent.tools.interface import Tool
 from hutch.domain.errors import BadRequest
 from hutch.domain.relative_path import parse_path
 from hutch.gateway.mcp.session_tool_and_call_types import Call, SessionArguments, SessionTool
-from hutch.gateway.mcp.tool_titles_and_schemas import OUTPUTS, TITLES
+from hutch.gateway.mcp.tool_titles_and_output_schemas import OUTPUTS, TITLES
 from hutch.jail.policy import WORKSPACE
 from hutch.sessions import file_and_command_requests as requests
 from hutch.sessions import file_tools_for_users

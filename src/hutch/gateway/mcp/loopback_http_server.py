@@ -23,7 +23,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.flows.external_tool_calls import Tools
-from hutch.gateway.mcp.agent_tool_server import make_server
+from hutch.gateway.mcp.directory_tool_server import make_server
 
 PATH = "/mcp"
 MAX_SESSIONS = 1000

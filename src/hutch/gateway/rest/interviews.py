@@ -12,9 +12,15 @@ from hutch.domain.interview_question import Level
 from hutch.domain.user import Caller
 from hutch.flows.interviews import interview_conduct, interview_planning_and_invitations, lobby_and_presence
 from hutch.flows.interviews.interview_erasure import erase_interview
-from hutch.flows.interviews.interview_planning_and_invitations import INVITE_DAYS, InvitedRole, ShownInterview
+from hutch.flows.interviews.interview_planning_and_invitations import INVITE_DAYS, InvitedRole
 from hutch.flows.interviews.interview_services import InterviewServices
-from hutch.flows.interviews.interview_view import ClockView, InterviewView, QuestionView, view_interview
+from hutch.flows.interviews.interview_view import (
+    ClockView,
+    InterviewView,
+    QuestionView,
+    clock_view,
+    view_interview,
+)
 from hutch.flows.interviews.level_and_help_decisions import answer_offer, answer_proposal, set_level
 from hutch.gateway.auth.browser_login import base_url
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
@@ -186,8 +192,7 @@ async def send_heartbeat(request: Request, caller: Reader, interview_id: str) ->
     the next, up to the plan's allowance."""
     interviews = interviews_of(request)
     interview = await lobby_and_presence.heartbeat(interviews, caller, interview_id)
-    view = await view_interview(interviews, ShownInterview(interview, "candidate"))
-    return answer(view.clock)
+    return answer(clock_view(interview, interviews.now_ms()))
 
 
 @routes.post("/interviews/{interview_id}/begin", response_model=InterviewOut)

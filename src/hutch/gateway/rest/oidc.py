@@ -12,7 +12,7 @@ from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.browser_login import base_url, log_in
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep
 from hutch.gateway.auth.login_cookie import clear_cookie, read_cookie, set_cookie
-from hutch.gateway.auth.optional_oidc_login import LIFE_S, Identity
+from hutch.gateway.auth.optional_oidc_import import LIFE_S, Identity
 from hutch.gateway.rest.base_route import PREFIX, router
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.request_and_response_bodies import In, Out
 from hutch.gateway.rest.base_route import router, server_of
-from hutch.gateway.stream.prompt_to_pull_request_stream import CodeResult, CodeStream
 from hutch.gateway.stream.stream_quota import stream_quota_of
+from hutch.gateway.stream.submitted_run_stream import CodeResult, CodeStream
 from hutch.store.session_creation import OpenedSession
 
 routes = router("code", prefix="/api/code")

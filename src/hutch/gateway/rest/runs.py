@@ -14,7 +14,7 @@ from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Write
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
 from hutch.gateway.request_and_response_bodies import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.base_route import router, server_of
-from hutch.gateway.rest.run_and_command_limits import Limits
+from hutch.gateway.rest.run_and_command_limit_fields import Limits
 
 routes = router("runs")
 

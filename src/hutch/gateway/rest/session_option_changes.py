@@ -11,7 +11,7 @@ from hutch.flows.session_option_changes import SessionChange
 from hutch.gateway.auth.caller_dependency import Writer
 from hutch.gateway.request_and_response_bodies import In, answer
 from hutch.gateway.rest.base_route import router, server_of
-from hutch.gateway.rest.run_and_command_limits import Limits, ResourcesIn
+from hutch.gateway.rest.run_and_command_limit_fields import Limits, ResourcesIn
 from hutch.gateway.rest.sessions import SessionOut, shown_json
 
 routes = router("sessions")

@@ -37,7 +37,12 @@ from hutch.gateway.request_and_response_bodies import (
 )
 from hutch.gateway.rest.base_route import PREFIX, router, server_of
 from hutch.gateway.rest.delivery_and_tries_fields import DeliveryIn, Short, TriesIn
-from hutch.gateway.rest.run_and_command_limits import EffectiveLimitOut, Limits, ResourcesIn, ResourcesOut
+from hutch.gateway.rest.run_and_command_limit_fields import (
+    EffectiveLimitOut,
+    Limits,
+    ResourcesIn,
+    ResourcesOut,
+)
 from hutch.gateway.rest.runs import DeliveredOut
 from hutch.gateway.rest.starter_file_fields import ABOUT_FILES, FilesIn, starter_files
 from hutch.store.event_log_interface import Head

@@ -68,6 +68,7 @@ class _File:
     document: OpenDocument
     leave: AsyncExitStack
     refused: str = ""  # why the user may not write it; empty if they may
+    checked_at: int = -1  # the renewal of the client's access after which this was found out
     position: dict[str, Any] | None = None  # of the cursor
 
 
@@ -88,6 +89,8 @@ class Connection:
         self._unsent_bytes = 0
         self._wake = asyncio.Event()
         stream.heartbeat = self._heartbeat
+        self._renewals = 0
+        stream.renewed = self._note_renewal
 
     @property
     def _grant(self) -> StreamGrant:
@@ -158,8 +161,9 @@ class Connection:
                 if data is not None:
                     number = int.from_bytes(data[:NUMBER_BYTES])
                     file = self._file(number)
-                    await self._check(file)  # policies may have changed since it was opened
-                    await self._stream.confirm()
+                    if file.checked_at != self._renewals:  # shares or policies may have changed
+                        await self._check(file)
+                        await self._stream.confirm()
                     started = time.monotonic()
                     try:
                         self._edit(file, data[NUMBER_BYTES:])
@@ -228,8 +232,14 @@ class Connection:
                 for theirs in other._files_of(document):
                     self._show_cursor(file, other, theirs.position)
 
+    def _note_renewal(self) -> None:
+        """Have each file checked before its next edit. That is every few seconds, and at once when shares or
+        policies change."""
+        self._renewals += 1
+
     async def _check(self, file: _File) -> None:
         """Close a file that the user may not read any more, and note why they may not write it."""
+        renewals = self._renewals  # there may be more meanwhile
         host, session_id, path = self._grant.server.host, self._grant.session.id, file.document.path
         try:
             await host.check(session_id, ReadFile(path), by=self.user_id)
@@ -241,6 +251,7 @@ class Connection:
             file.refused = ""
         except Denied as error:
             file.refused = str(error)
+        file.checked_at = renewals
 
     async def _close(self, file: _File) -> None:
         del self._files[file.number]

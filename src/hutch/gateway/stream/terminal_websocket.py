@@ -245,15 +245,12 @@ class _Connection:
             )
 
     async def _send_exit(self) -> None:
-        code = self._viewer.exit_code
-        for _ in range(
-            int(EXIT_TIMEOUT_S / EXIT_POLL_INTERVAL_S)
-        ):  # the terminal may close before its program has exited
-            if code is not None:
+        for _ in range(int(EXIT_TIMEOUT_S / EXIT_POLL_INTERVAL_S)):
+            if self._viewer.has_result:  # the terminal may close before its program has exited
                 break
             await asyncio.sleep(EXIT_POLL_INTERVAL_S)
-            code = self._viewer.exit_code
-        await self._stream.put(text(control_frame("exit", exit_code=code)))
+        frame = {"exit_code": self._viewer.exit_code, "limit": self._viewer.limit}
+        await self._stream.put(text(control_frame("exit", **frame)))
 
     def _resize(self) -> None:
         """Resize now; of the sizes that come within the interval, the last is applied at its end."""

@@ -13,7 +13,7 @@ from ipaddress import ip_address, ip_network
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.jail.egress.allow_list import AllowList, Pattern, parse_allow_list
 from hutch.jail.egress.blocked_addresses import Address, Network, parse_networks, refusal
-from hutch.jail.egress.egress_report_and_limits import EgressLimits
+from hutch.jail.egress.egress_attempt_and_limit_types import EgressLimits
 from hutch.jail.egress.host_normalization import as_address, join_authority
 from hutch.system.lazy_dataclass import dataclass
 

@@ -13,11 +13,11 @@ import h11
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, Unavailable
 from hutch.jail.egress.back_pressure_streams import Side, open_side, run_while_active
-from hutch.jail.egress.connect_tunnel import run_tunnel
-from hutch.jail.egress.egress_report_and_limits import EgressAttempt, Report
+from hutch.jail.egress.egress_attempt_and_limit_types import EgressAttempt, Report
 from hutch.jail.egress.host_check_and_connection import HostChecker, Route, connect
 from hutch.jail.egress.plain_http_forward import run_forward
 from hutch.jail.egress.proxy_target import Target, parse_target
+from hutch.jail.egress.tunnel_relay import run_tunnel
 
 _HEAD_CHUNK_BYTES = 8 * 1024
 

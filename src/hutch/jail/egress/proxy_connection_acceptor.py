@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import structlog
 
-from hutch.jail.egress.egress_report_and_limits import EgressLimits
+from hutch.jail.egress.egress_attempt_and_limit_types import EgressLimits
 
 _CLOSE_ATTEMPTS = 250
 

@@ -18,7 +18,7 @@ from hutch.domain.errors import Unavailable
 from hutch.jail.egress.allow_list import parse_allow_list
 from hutch.jail.egress.back_pressure_streams import open_side
 from hutch.jail.egress.blocked_addresses import parse_networks
-from hutch.jail.egress.egress_report_and_limits import EgressLimits, Report
+from hutch.jail.egress.egress_attempt_and_limit_types import EgressLimits, Report
 from hutch.jail.egress.host_check_and_connection import Admit, HostChecker, Resolve, resolver
 from hutch.jail.egress.proxied_request_handler import Exchange
 from hutch.jail.egress.proxy_connection_acceptor import Acceptor

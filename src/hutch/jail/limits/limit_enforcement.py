@@ -17,10 +17,10 @@ from hutch.jail.jail_directory_and_namespaces import OpenLocation
 from hutch.jail.jail_processes import below
 from hutch.jail.launch.jail_uid import Identity
 from hutch.jail.limits import cgroup
+from hutch.jail.limits.exceeded_limit_inspection import TMPFS, Inspector
 from hutch.jail.limits.limit_errors_in_output import find_refusal
 from hutch.jail.limits.limit_hit_attribution import EndedCommand, HitBy, now
 from hutch.jail.limits.limit_watcher import EndedCommands, Watch
-from hutch.jail.limits.running_jail_limit_inspection import TMPFS, Inspector
 from hutch.jail.limits.running_process_rlimit_lowering import lower_rlimits
 from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WORKSPACE, Limits

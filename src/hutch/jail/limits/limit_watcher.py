@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.running_jail_limit_inspection import Inspector
+from hutch.jail.limits.exceeded_limit_inspection import Inspector
 from hutch.jail.policy import Limits
 
 POLL_INTERVAL_S = 0.2

@@ -3,7 +3,8 @@
 The kernel generates the list anew for each reader, at about a microsecond per line, and
 the reader waits while the process changes its mappings. A process can have a million
 lines, and can be slow on purpose. So a thread reads them. A process whose mappings were not
-read in time counts with the upper bound of its memory.
+read in time counts with the upper bound of its memory, unless it has ended meanwhile: builds
+start hundreds of short processes that reserve a gigabyte each.
 """
 
 import os
@@ -12,13 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from hutch.jail.jail_processes import Member
+from hutch.jail.jail_processes import Member, has_ended, is_dying
 from hutch.system.lazy_dataclass import dataclass
 
 READ_CPU_S = 0.25  # of processor time
 READ_TIMEOUT_S = 1.0  # of real time, however busy the machine is
 CHUNK_BYTES = 32_768
 MAPPING_BYTES = 256  # of kernel memory
+ENDING_POLL_S = 0.001
 MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
 
 
@@ -58,7 +60,19 @@ def measure_shared_memory(
                             sizes[inode] = max(sizes.get(inode, 0), size)
             if lines[member.pid]:
                 unread.pop(member.pid, None)
+        drop_ended()
 
+    def drop_ended() -> None:
+        """Forget processes that have ended, and wait for those that are about to."""
+        ending = [member for member, _ in holders if member.pid in unread]
+        while ending and time.monotonic() < deadline:
+            for member in ending:
+                if has_ended(member.pid):
+                    unread.pop(member.pid, None)
+            ending = [each for each in ending if each.pid in unread and is_dying(each)]
+            time.sleep(ENDING_POLL_S if ending else 0)
+
+    deadline = time.monotonic() + READ_TIMEOUT_S
     run_in_thread(read_all, READ_TIMEOUT_S)
     return SharedMemory(sum(dict(sizes).values()) + sum(dict(unread).values()), sum(dict(lines).values()))
 

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.jail.command_pipes import PipeWriter
 from hutch.jail.command_process import Command
 from hutch.jail.interface import StreamName
 from hutch.jail.output_buffer import CONTEXT_BYTES, NO_OUTPUT, StreamOutput
+from hutch.jail.pipe_reader_and_writer import PipeWriter
 from hutch.jail.shell.command_results_and_events import Ended, Result
-from hutch.jail.shell.leftover_process_signals import LeftProcesses
 from hutch.jail.shell.process_directory_and_descriptors import displayed_path
+from hutch.jail.shell.requested_signals_to_leftovers import LeftProcesses
 from hutch.jail.shell.running_command import Job
 from hutch.jail.shell.shell_pipes import ShellOutput
 from hutch.system.lazy_dataclass import dataclass

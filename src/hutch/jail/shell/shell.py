@@ -38,8 +38,8 @@ from hutch.jail.shell.command_results_and_events import (
     ShellEvent,
 )
 from hutch.jail.shell.effective_timeout import effective_timeout
-from hutch.jail.shell.leftover_process_signals import LeftProcesses
 from hutch.jail.shell.process_directory_and_descriptors import displayed_path
+from hutch.jail.shell.requested_signals_to_leftovers import LeftProcesses
 from hutch.jail.shell.running_command import Job
 from hutch.jail.shell.shell_pipes import ShellOutput, discard
 from hutch.jail.shell.shell_process import ShellProcess

@@ -13,8 +13,8 @@ import struct
 import termios
 from collections.abc import Callable
 
-from hutch.jail.command_pipes import WIDE_PIPE_BYTES, PipeWriter, widen
 from hutch.jail.interface import StreamName
+from hutch.jail.pipe_reader_and_writer import WIDE_PIPE_BYTES, PipeWriter, widen
 
 CHUNK_BYTES = 256 * 1024
 READ_POLL_INTERVAL_S = 0.001

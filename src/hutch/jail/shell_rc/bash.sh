@@ -1,4 +1,4 @@
-# Marks prompts and commands for Hutch: see jail/shell_marks.py. Read by bash in place of ~/.bashrc.
+# Marks prompts and commands for Hutch: see jail/shell_prompt_marks.py. Read by bash in place of ~/.bashrc.
 IFS= read -r -u 3 __hutch_key
 exec 3<&-
 if [[ -r ~/.bashrc ]]; then . ~/.bashrc; fi

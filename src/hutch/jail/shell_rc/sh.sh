@@ -1,4 +1,4 @@
-# Marks prompts for Hutch: see jail/shell_marks.py. Read by sh in place of the file that ENV names.
+# Marks prompts for Hutch: see jail/shell_prompt_marks.py. Read by sh in place of the file that ENV names.
 IFS= read -r __hutch_key <&3
 exec 3<&-
 if [ -n "${HUTCH_ENV-}" ]; then ENV=$HUTCH_ENV; else unset ENV; fi

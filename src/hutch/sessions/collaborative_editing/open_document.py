@@ -242,9 +242,13 @@ class OpenDocument:
         for peer in self.peers:
             peer.notify(self, kind, **fields)
 
+    @property
+    def has_unsaved_text(self) -> bool:
+        return bool(self._author) and not self._text.is_saved
+
     async def save_unsaved(self) -> None:
         """Write what was typed since the last save. Text that cannot be written stays in the journal."""
-        if self._text.is_saved or not self._author:
+        if not self.has_unsaved_text:
             return
         try:
             await self.save(self._author)

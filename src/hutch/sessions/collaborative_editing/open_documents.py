@@ -34,6 +34,10 @@ class Documents:
     def is_used(self) -> bool:
         return bool(self._editors)
 
+    @property
+    def has_unsaved_text(self) -> bool:
+        return any(document.has_unsaved_text for document in self._open.values())
+
     @asynccontextmanager
     async def join(self, path: str, peer: Peer) -> AsyncIterator[OpenDocument]:
         """Open a file for an editor. The last one to leave saves it."""

@@ -16,7 +16,7 @@ from hutch.jail.interface import PIPE, Jail
 from hutch.sessions.debugging.debug_adapter_connection import AdapterConnection
 from hutch.sessions.debugging.debug_adapter_values import ValueReader, whole
 from hutch.sessions.debugging.debug_requests import Breakpoint, DebugFrame, DebugThread, Variable
-from hutch.sessions.debugging.debugger_launch_plan import LaunchPlan
+from hutch.sessions.debugging.debugger_launch_parameters import LaunchPlan
 from hutch.system.lazy_dataclass import dataclass
 
 TOP_FRAMES = 20

@@ -16,7 +16,7 @@ from hutch.agent.repository_testing.runner_definition import Runner
 from hutch.domain.errors import BadRequest
 from hutch.jail.interface import Jail
 from hutch.sessions.debugging.debug_requests import StartDebugger
-from hutch.sessions.debugging.debugger_launch_plan import PROBE_TIMEOUT_S, LaunchPlan, runner_of
+from hutch.sessions.debugging.debugger_launch_parameters import PROBE_TIMEOUT_S, LaunchPlan, runner_of
 
 START_TIMEOUT_S = 300.0  # the first start compiles much of Go's library, twice at most
 MIN_GO = (1, 21)

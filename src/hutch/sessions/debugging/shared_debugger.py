@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from hutch.agent.repository_testing.runner_definition import Runner
-from hutch.agent.repository_testing.workspace_test_suites import RepositoryTests
+from hutch.agent.repository_testing.workspace_test_suite_runs import RepositoryTests
 from hutch.domain.base_event import Event
 from hutch.domain.current_actor_and_author import AGENT, HUTCH, Actor
 from hutch.domain.debug_events import (
@@ -35,8 +35,8 @@ from hutch.sessions.debugging import debug_requests as requests
 from hutch.sessions.debugging.debug_adapter_values import ValueReader
 from hutch.sessions.debugging.debug_requests import Breakpoint, DebuggerState, Variable
 from hutch.sessions.debugging.debugged_program import DebuggedProgram, ProgramCallbacks, Stop
-from hutch.sessions.debugging.debugger_launch_plan import LaunchPlan
-from hutch.sessions.debugging.language_debuggers import plan_launch
+from hutch.sessions.debugging.debugger_launch_by_language import plan_launch
+from hutch.sessions.debugging.debugger_launch_parameters import LaunchPlan
 from hutch.sessions.file_and_command_requests import Request
 from hutch.sessions.sandbox import Sandbox
 

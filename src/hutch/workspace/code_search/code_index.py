@@ -212,6 +212,7 @@ def _add_batch(tables: CodeIndexTables, reader: "_Reader", batch: Sequence[tuple
                     IndexedDocument(
                         blob=blob,
                         language=language,
+                        chars=len(text),
                         names=index_words(" ".join(symbol.name for symbol in parsed.symbols)),
                         body=index_words(text),
                         symbols=parsed.symbols,

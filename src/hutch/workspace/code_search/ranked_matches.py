@@ -1,7 +1,7 @@
 """The best matches of a query in an index: files, and in each the definition or lines that match.
 
-A file matches by its words (BM25; names of symbols count more), by its path, and by
-defining a symbol that the query names. Each match says why it was found.
+The order of files comes from `file_ranking.py`, and from their meaning if a model gave it. Each
+match says why it was found.
 """
 
 import math
@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from heapq import nlargest
 from typing import NamedTuple
 
 from hutch.domain.errors import BadRequest
@@ -19,17 +18,10 @@ from hutch.snapshots.git_object_reader import GitObjects
 from hutch.store.code_index_tables import CodeIndexTables
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.code_search.code_index import read_text
-from hutch.workspace.code_search.search_words import query_words, split, without_addresses
+from hutch.workspace.code_search.file_ranking import CANDIDATES, rank_paths, word_weights
+from hutch.workspace.code_search.search_words import query_words, split, without_references
 from hutch.workspace.code_search.symbols_and_references import Symbol
 
-CANDIDATES = 300
-MAX_RANKED = 1_000  # contents, among them earlier versions that no file has any more
-COMMON_WEIGHT = math.log(3)  # of a word in half of all contents: it tells nothing about one of them
-PATH_WEIGHT = 2.0
-COVERAGE_WEIGHT = 1.5  # for containing a word at all: queries name many words, and files have few of them
-DEFINITION_BONUS = 1.0  # as a share of the best score
-PAGES = (b".md", b".rst", b".txt")
-PAGE_SHARE = 0.7  # of the score: pages have many words of a question, and the work is in the code
 MAX_SPAN_LINES = 400
 AROUND_LINES = 4
 MAX_SHOWN_WORDS = 8
@@ -87,11 +79,11 @@ def find_matches(
     words = query_words(query.text)
     if not words:
         raise BadRequest("The query has no words. Give words or the name of a symbol.")
-    names = list(dict.fromkeys(_NAME.findall(without_addresses(query.text))))[:16]
+    names = list(dict.fromkeys(_NAME.findall(without_references(query.text))))[:16]
     defined = {name: set(tables.find_definitions(name, CANDIDATES)) for name in names}
     matches: list[CodeMatch] = []
-    weights = _weights(tables, words)
-    ranked = _ranked(tables, weights, defined, is_name=len(query.text.split()) == 1)
+    weights = word_weights(tables, words)
+    ranked = rank_paths(tables, weights, defined, is_name=len(query.text.split()) == 1)
     by_meaning = {each.path: each for each in near}
     for raw in _fused(ranked, by_meaning) if near else ranked:
         path = os.fsdecode(raw)
@@ -111,39 +103,6 @@ def find_matches(
     return matches
 
 
-def _ranked(
-    tables: CodeIndexTables,
-    weights: Mapping[str, float],
-    defined: Mapping[str, set[bytes]],
-    *,
-    is_name: bool,
-) -> list[bytes]:
-    """The paths, the best first: by the words of the text and of the path, and by defining a named symbol."""
-    words = list(weights)
-    telling = [word for word in words if weights[word] > COMMON_WEIGHT] or words
-    by_document: defaultdict[int, float] = defaultdict(float)
-    for document, score in tables.find_by_words(telling, CANDIDATES):
-        by_document[document] += score
-    for word in telling:
-        bonus = COVERAGE_WEIGHT * weights[word]
-        for document in tables.find_containing(word):
-            by_document[document] += bonus
-    leading = nlargest(MAX_RANKED, by_document, key=by_document.__getitem__)
-    scores = {path: by_document[document] for document, path in tables.paths_of(leading)}
-    for found in tables.find_by_path(words, CANDIDATES):
-        scores.setdefault(found.path, by_document.get(found.document, 0.0))
-        scores[found.path] += PATH_WEIGHT * found.score
-    best = max(scores.values(), default=1)
-    for name, paths in defined.items():
-        is_identifier = is_name or len(split(name)) > 1
-        for path in paths if is_identifier else ():
-            scores[path] = scores.get(path, 0.0) + DEFINITION_BONUS * best / len(paths)
-    for path in scores:
-        if path.lower().endswith(PAGES):
-            scores[path] *= PAGE_SHARE
-    return [path for path, _ in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]
-
-
 def _fused(ranked: Sequence[bytes], near: Iterable[bytes]) -> list[bytes]:
     """One order of two: a file's places in both count (reciprocal rank fusion)."""
     scores: defaultdict[bytes, float] = defaultdict(float)
@@ -151,13 +110,6 @@ def _fused(ranked: Sequence[bytes], near: Iterable[bytes]) -> list[bytes]:
         for place, path in enumerate(order):
             scores[path] += 1 / (FUSION_PLACES + place)
     return sorted(scores, key=lambda path: (-scores[path], path))
-
-
-def _weights(tables: CodeIndexTables, words: Sequence[str]) -> dict[str, float]:
-    """How much each word says: rare ones more."""
-    counts = tables.document_counts(words)
-    total = max(1, tables.counts()[1])
-    return {word: math.log(1 + total / (1 + counts.get(word, 0))) for word in words}
 
 
 def _is_below(path: str, below: str) -> bool:

@@ -14,15 +14,22 @@ MAX_REPEATS = 5  # of one word in the index: more says little, and costs space
 MAX_QUERY_WORDS = 32
 _RUN = re.compile(r"\w+")
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://\S+", re.IGNORECASE)
+# Names of people and numbers of issues, as in changelogs and commits: `Thanks @mona.`, `(PR 12)`. Other
+# names after `@` may be decorators.
+_CREDIT = re.compile(
+    r"\b(?:thanks|thank you|(?:reported |patch |contributed )by|by(?= @))\b[^.\n]*"
+    r"|#\d+\b|\b(?:gh|prs?|pull requests?|issues?)[ #-]{1,3}\d+\b",
+    re.IGNORECASE,
+)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z_]+")
 _VOWELS = frozenset("aeiouy")
 _COMMON_TEXT = """
 a about after again all also always an and any are as at be because been before but by can could do
-does each even every for from get had has have how i if in instead into is it its just let like
-longer make may more most must no not now of off on once one only or other our out over own say set
-should show since so some such than that the their them then there these they this those to too two
-under up use used very was we were what when where which while who why will with without would yet
-you your
+does each even every fix fixed fixes fixing for from get had has have how i if in instead into is it
+its just let like longer make may more most must no not now of off on once one only or other our out
+over own say set should show since so some such than thanks that the their them then there these
+they this those to too two under up use used very was we were what when where which while who why
+will with without would yet you your
 """
 _COMMON = frozenset(_COMMON_TEXT.split())
 
@@ -41,16 +48,16 @@ def is_common(word: str) -> bool:
     return word.lower() in _COMMON
 
 
-def without_addresses(query: str) -> str:
-    """A query without its addresses, such as that of an issue: their words are those of a site. If it has
-    nothing else, all of it."""
-    rest = _ADDRESS.sub(" ", query[:10_000])
+def without_references(query: str) -> str:
+    """A query without addresses, numbers of issues and thanks to people: their words say nothing about
+    code. If it has nothing else, all of it."""
+    rest = _CREDIT.sub(" ", _ADDRESS.sub(" ", query[:10_000]))
     return rest if _RUN.search(rest) else query[:10_000]
 
 
 def query_words(query: str) -> list[str]:
-    """The different words of a query, without addresses; without common words unless there are no others."""
-    runs = _RUN.findall(without_addresses(query))
+    """The different words of a query, without references; without common words unless there are no others."""
+    runs = _RUN.findall(without_references(query))
     telling = [run for run in runs if not is_common(run)] or runs
     pairs = [f"{one}_{other}".lower() for one, other in pairwise(telling)]  # `line editor`: `line_editor`
     words = dict.fromkeys(word for run in telling for word in split(run))

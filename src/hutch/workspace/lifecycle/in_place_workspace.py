@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,13 +30,15 @@ async def open_in_place(
     quota_files: int,
     beside_others: bool = False,
     number: int = 1,
+    excluding: Collection[int] = (),
 ) -> tuple[WorkspaceMount, Path]:
     """Open a directory, and return it with its data directory.
 
     No other process may have it open with this number, unless `beside_others`: then this process gets a
     journal and snapshots of its own, with the next number that is free.
     """
-    numbers = range(number, MAX_PROCESSES + 1 if beside_others else number + 1)
+    last = MAX_PROCESSES + len(excluding) if beside_others else number
+    numbers = [each for each in range(number, last + 1) if each not in excluding]
     opening = asyncio.ensure_future(
         asyncio.to_thread(_open, home, directory, quota_bytes, quota_files, numbers)
     )
@@ -49,7 +52,7 @@ async def open_in_place(
 
 
 def _open(
-    home: Home, directory: Path, quota_bytes: int, quota_files: int, numbers: range
+    home: Home, directory: Path, quota_bytes: int, quota_files: int, numbers: Sequence[int]
 ) -> tuple[WorkspaceMount, Path]:
     try:
         real = directory.resolve(strict=True)

@@ -26,6 +26,7 @@ from hutch.workspace.lifecycle.commit_size import CommitSize
 from hutch.workspace.lifecycle.initial_repository_settings import store_settings
 from hutch.workspace.lifecycle.pinned_directory import PinnedDirectory, open_pinned, pin_path
 from hutch.workspace.lifecycle.repository_and_head_detection import Layout, quick_head
+from hutch.workspace.lifecycle.repository_reader_in_jail import open_jailed_repository
 from hutch.workspace.lifecycle.shared_base_checkout import (
     Base,
     BaseRequest,
@@ -34,7 +35,6 @@ from hutch.workspace.lifecycle.shared_base_checkout import (
     lock_path,
     make_base,
 )
-from hutch.workspace.lifecycle.source_repository_in_jail import open_jailed_repository
 from hutch.workspace.lifecycle.workspace_and_cache_removal import discard, temporary_name
 from hutch.workspace.lifecycle.workspace_filling import (
     FillContext,

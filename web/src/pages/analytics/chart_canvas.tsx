@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { text } from "../../strings/analytics";
-import { placeOf, rangeOf, stepLengthS } from "./chart_steps";
+import { placeOf, rangeOf, stepLengthS } from "./chart_time_positions";
 import { type Report, lineName, moment, shown } from "./report_queries";
 
 const HEIGHT_PX = 240;

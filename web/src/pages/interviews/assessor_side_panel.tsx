@@ -1,5 +1,5 @@
 // Beside the live view: the level of help, hidden tests, private notes, messages, the rating and the history.
-import { type KeyboardEvent, type ReactNode, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/http_client";
 import { clock as timeOfDay } from "../../display_format";
@@ -24,14 +24,16 @@ export function AssessSide({ interview, room, user }: Props) {
   const [tab, setTab] = useState<Tab>(conducts ? "notes" : "messages");
   const { unread, read } = useUnread(interview, room, user);
   const tabs: Tab[] = conducts ? ["notes", "messages", "ratings", "hidden", "history"] : ["messages", "history"];
-  const choose = (name: Tab) => { if (name === "messages") read(); setTab(name); };
+  useEffect(() => {
+    if (tab === "messages" && unread.length > 0) read();
+  });
   return (
     <section aria-label={text.notes} className="flex h-full min-h-0 flex-col">
       {conducts ? <HelpPanel interview={interview} room={room} /> : <p className="border-b p-3 text-t2">{text.observer}</p>}
       <div role="tablist" aria-label={text.notes} className="flex h-8 shrink-0 overflow-x-auto border-b bg-frame">
         {tabs.map((name) => (
-          <button key={name} type="button" role="tab" aria-selected={name === tab} onClick={() => choose(name)} className={`inset-focus shrink-0 border-b-2 px-2.5 text-12 ${name === tab ? "border-accent bg-panel text-t1" : "border-transparent text-t2 hover:bg-hover"}`}>
-            {text[name]}{name === "messages" && tab !== "messages" && unread.length > 0 && <span className="ml-1 rounded-full bg-accent px-1.5 text-11 text-on-accent">{unread.length}</span>}
+          <button key={name} type="button" role="tab" aria-selected={name === tab} onClick={() => setTab(name)} className={`inset-focus shrink-0 border-b-2 px-2 text-12 ${name === tab ? "border-accent bg-panel text-t1" : "border-transparent text-t2 hover:bg-hover"}`}>
+            {text[name]}{name === "messages" && unread.length > 0 && <span className="ml-1 rounded-full bg-accent px-1.5 text-11 text-on-accent">{unread.length}</span>}
           </button>
         ))}
       </div>

@@ -99,19 +99,27 @@ function StateStrip({ interview, room, presence }: { interview: Interview; room:
   return <div role="status" className="shrink-0">{message && <p data-strip className="border-b bg-warn-tint px-3 py-1.5 text-warn"><SafeText text={message} /></p>}</div>;
 }
 
-/** Help that is offered, and a level that is proposed to the candidate. It never takes the focus. */
+/** The newest event of a kind until it is closed, and a function that closes it. */
+function useNews(interview: Interview, room: RoomLog, kind: string, key: string) {
+  const stored = `hutch.${key}.${interview.id}`;
+  const [seenSeq, setSeenSeq] = useState(() => Number(sessionStorage.getItem(stored) ?? 0));
+  const newest = room.view.history.findLast((each) => each.type === kind);
+  const close = () => {
+    if (!newest) return;
+    sessionStorage.setItem(stored, String(newest.seq));
+    setSeenSeq(newest.seq);
+  };
+  return [newest && newest.seq > seenSeq ? newest : undefined, close] as const;
+}
+
+/** Help that is offered, a level that is proposed to the candidate, and more time. It never takes the focus. */
 function HelpStrip({ interview, room, openAssistant }: { interview: Interview; room: RoomLog; openAssistant: () => void }) {
   const step = useStep(interview.id);
   const { offer, proposal } = interview;
-  const changed = room.view.history.findLast((each) => each.type === "level.changed");
-  const [seenLevel, setSeenLevel] = useState(() => Number(sessionStorage.getItem(`hutch.level.${interview.id}`) ?? 0));
+  const [changed, closeChanged] = useNews(interview, room, "level.changed", "level");
+  const [extended, closeExtended] = useNews(interview, room, "time.extended", "time");
   const level = interview.question?.level ?? "";
-  const isNews = changed !== undefined && changed.seq > seenLevel && changed.workspace === interview.question?.workspace && level !== "";
-  const seen = () => {
-    if (!changed) return;
-    sessionStorage.setItem(`hutch.level.${interview.id}`, String(changed.seq));
-    setSeenLevel(changed.seq);
-  };
+  const isNews = changed !== undefined && changed.workspace === interview.question?.workspace && level !== "";
   return (
     <div role="status" className="shrink-0">
       {step.error !== null && <ProblemLine error={step.error} />}
@@ -127,7 +135,8 @@ function HelpStrip({ interview, room, openAssistant }: { interview: Interview; r
           <Button small kind="quiet" onClick={() => void step.take(`proposals/${proposal.number}`, { accept: false })}>{text.decline}</Button>
         </Card>
       )}
-      {isNews && <Card tone="info" message={text.levelChanged(all.levels[level] ?? level, all.levelsAbout[level] ?? "")}><Button small kind="quiet" onClick={seen}>{all.close}</Button></Card>}
+      {isNews && <Card tone="info" message={text.levelChanged(all.levels[level] ?? level, all.levelsAbout[level] ?? "")}><Button small kind="quiet" onClick={closeChanged}>{all.close}</Button></Card>}
+      {extended && <Card tone="info" message={<SafeText text={text.moreTime(extended.detail)} />}><Button small kind="quiet" onClick={closeExtended}>{all.close}</Button></Card>}
     </div>
   );
 }

@@ -13,11 +13,18 @@ export function startingFile(paths: readonly string[]): string {
   return rest.find((path) => !TEST.test(path) && !CONFIGURATION.test(path)) ?? rest[0] ?? "";
 }
 
+/** The path of that file. A listing is ready sooner than a search. */
+export const startingFileQuery = (workspace: string) => ({
+  queryKey: ["starting-file", workspace],
+  staleTime: Infinity,
+  queryFn: async () => startingFile((await get<{ items: Schemas["File"][] }>(`/sessions/${workspace}/files?recursive=true&limit=100`)).items.filter((each) => each.kind === "file").map((each) => each.path)),
+});
+
 /** Open it, once, if no file is open in this room. */
 export function useStartingFile(workspace: string): void {
   const [params, setParams] = useSearchParams();
   const isNeeded = !params.has("file");
-  const found = useQuery({ queryKey: ["starting-file", workspace], enabled: isNeeded, staleTime: Infinity, queryFn: async () => startingFile((await get<Schemas["Paths"]>(`/sessions/${workspace}/glob?limit=50&pattern=${encodeURIComponent("**/*")}`)).paths) });
+  const found = useQuery({ ...startingFileQuery(workspace), enabled: isNeeded });
   const path = found.data ?? "";
   useEffect(() => {
     if (!isNeeded || !path || sessionStorage.getItem(`hutch.opened.${workspace}`)) return;

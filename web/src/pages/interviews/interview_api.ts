@@ -4,6 +4,7 @@ import { useCallback, useMemo, useState } from "react";
 import { get, post } from "../../api/http_client";
 import { strings } from "../../strings";
 import { text } from "../../strings/interviews";
+import { startingFileQuery } from "./first_opened_file";
 
 export const languageName = (language: string) => text.languages[language] ?? language;
 
@@ -54,6 +55,7 @@ export function useStep(id: string) {
     setError(null);
     try {
       const answer = await post<Partial<Interview> | undefined>(`/interviews/${id}/${what}`, body);
+      if (answer?.question) void queries.prefetchQuery(startingFileQuery(answer.question.workspace)); // while the room is drawn
       if (answer && "phase" in answer) queries.setQueryData(["interview", id], answer);
       void queries.invalidateQueries({ queryKey: ["interviews"] });
       return true;

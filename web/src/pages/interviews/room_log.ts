@@ -98,7 +98,7 @@ export function detailOf(event: { type: string } & Fields): string {
     case "level.changed": return [`${textOf(event, "before")} → ${textOf(event, "level")}`, textOf(event, "reason")].filter(Boolean).join(" · ");
     case "level.proposed": return [textOf(event, "level"), textOf(event, "reason")].filter(Boolean).join(" · ");
     case "help.offered": case "help.accepted": case "help.dismissed": return textOf(event, "kind").replaceAll("_", " ");
-    case "time.extended": return `+${numberOf(event, "minutes")} min`;
+    case "time.extended": return [`+${numberOf(event, "minutes")} min`, event["of"] === "question" ? "for the question" : "", textOf(event, "reason")].filter(Boolean).join(" · ");
     case "candidate.reconnected": return `${Math.round(numberOf(event, "offline_ms") / 1000)} s offline, ${Math.round(numberOf(event, "credited_ms") / 1000)} s given back`;
     case "hidden_tests.run": return `${numberOf(event, "passed")} of ${numberOf(event, "total")}`;
     case "interview.ended": return [textOf(event, "cause"), textOf(event, "reason")].filter(Boolean).join(" · ");

@@ -18,7 +18,7 @@ export function RoomMessages({ interview, room, me }: Props) {
   const [typed, setTyped] = useState("");
   const [isPrivate, setPrivate] = useState(false);
   const canSend = interview.role !== "observer" && interview.phase !== "closed";
-  const label = isCandidate ? text.room.messageLabel : text.assessor.messageHint;
+  const hint = isPrivate ? text.assessor.privateHint : text.assessor.messageHint;
   async function submit(event: SubmitEvent) {
     event.preventDefault();
     const message = typed.trim();
@@ -35,7 +35,7 @@ export function RoomMessages({ interview, room, me }: Props) {
         <form onSubmit={(event) => void submit(event)} className="shrink-0 border-t p-2">
           {step.error !== null && <div className="mb-2"><ProblemLine error={step.error} /></div>}
           <div className="flex gap-2">
-            <Field value={typed} onChange={(event) => setTyped(event.target.value)} aria-label={label} placeholder={isCandidate ? text.room.messageHint : text.assessor.messageHint} maxLength={20_000} className="grow" />
+            <Field value={typed} onChange={(event) => setTyped(event.target.value)} aria-label={isCandidate ? text.room.messageLabel : hint} placeholder={isCandidate ? text.room.messageHint : hint} maxLength={20_000} className="grow" />
             <Button type="submit" icon="send" disabled={!typed.trim() || step.busy !== ""}>{text.send}</Button>
           </div>
           {!isCandidate && <label className="mt-1 flex items-center gap-1.5 text-12 text-t2"><input type="checkbox" checked={isPrivate} onChange={(event) => setPrivate(event.target.checked)} className="accent-accent" />{text.assessor.privately}</label>}

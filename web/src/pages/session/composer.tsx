@@ -7,7 +7,7 @@ import type { FileMark } from "../../fold/view_types";
 import { IconButton } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { ProblemLine } from "../../shared/error_message";
-import { pathPattern } from "../../shared/path_pattern";
+import { pathPattern } from "../../shared/typed_path_glob";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { useSessionContext, useView } from "./session_context";

@@ -14,7 +14,7 @@ import { ModelSettingsLink, needsModelKey } from "../../shared/error_message";
 import { SafeText, showHidden } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { notes as helperNotes } from "../../strings/helper_agents_and_tries";
-import { ChangeState } from "../change_row";
+import { ChangeState } from "../proposed_change_row";
 import { useSessionContext, useView } from "./session_context";
 import { useOpen } from "./expanded_rows";
 import { CommandOutput, TestsDetail, ToolRow, testsSummary } from "./tool_row";
@@ -101,8 +101,9 @@ export function Menu({ label, icon = "more", children }: { label: string; icon?:
 }
 
 function PromptMenu({ row }: { row: Prompt }) {
-  const { id, stream, canWrite, canChange } = useSessionContext();
+  const { id, stream, me, canWrite, canChange } = useSessionContext();
   const view = useView();
+  const canFork = canWrite && me.role !== "candidate";
   const [, go] = useLocation();
   const [undoing, setUndoing] = useState(false);
   const after = view.snapshots.findLast((each) => each.seq <= (view.rows.findLast((other) => other.runId === row.runId)?.seq ?? 0));
@@ -112,7 +113,7 @@ function PromptMenu({ row }: { row: Prompt }) {
       <Menu label={strings.session.more}>
         <MenuItem icon="copy" onSelect={() => void copyText(row.text)}>{strings.session.copy}</MenuItem>
         {canChange && <MenuItem icon="retry" onSelect={() => stream.request({ type: "prompt", text: row.text })}>{strings.session.retry}</MenuItem>}
-        {canWrite && (
+        {canFork && (
           <MenuItem icon="fork" onSelect={() => void post<Session>(`/sessions/${id}/fork`, { conversation: true, ...(after ? { snapshot: after.number } : {}) }).then((made) => go(`/s/${made.id}`), (error: unknown) => stream.report(error))}>{strings.session.fork}</MenuItem>
         )}
         {canChange && view.undoable === row.runId && !row.undone && <MenuItem icon="undo" onSelect={() => setUndoing(true)}>{strings.session.undo}</MenuItem>}

@@ -1,5 +1,5 @@
 // Announces events to screen readers: at most one sentence in two seconds, the newest wins. Only open questions interrupt.
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { callSummary } from "../../display_format";
 import type { Tool, View } from "../../fold/view_types";
 import { showHidden } from "../../shared/safe_text";
@@ -24,12 +24,17 @@ export function Announcer() {
   const tests = view.tests && !view.tests.running ? testsSummary(view.tests) : "";
   const hasRun = view.rows.some((row) => row.kind === "prompt");
   const sentence = view.state === "running" ? newest(view) : view.state === "idle" ? (hasRun ? strings.speech.done(tests) : "") : strings.state[view.state];
+  useLayoutEffect(() => {
+    if (announcement) announcedAt.current = performance.now(); // in the page: a busy browser gets there later than the timer
+  }, [announcement]);
   useEffect(() => {
-    const wait = Math.max(0, PAUSE_MS - (performance.now() - announcedAt.current));
-    const timer = setTimeout(() => {
-      announcedAt.current = performance.now();
-      setAnnouncement(sentence);
-    }, wait);
+    let timer: ReturnType<typeof setTimeout>;
+    const announce = () => {
+      const wait = PAUSE_MS - (performance.now() - announcedAt.current);
+      if (wait > 0) timer = setTimeout(announce, wait);
+      else setAnnouncement(sentence);
+    };
+    timer = setTimeout(announce, 0);
     return () => clearTimeout(timer);
   }, [sentence]);
   const asking = stream.row(view.pending[0] ?? "") as Tool | undefined;

@@ -12,7 +12,7 @@ import { SafeText, showHidden } from "../../shared/safe_text";
 import { StateMark } from "../../shared/session_state_mark";
 import { strings } from "../../strings";
 import { text as sharing } from "../../strings/sharing";
-import { ChangeState } from "../change_row";
+import { ChangeState } from "../proposed_change_row";
 import { EndDialog } from "../end_session_dialog";
 import { QUIET_MS } from "./connection_strip";
 import { useSessionContext, useView } from "./session_context";

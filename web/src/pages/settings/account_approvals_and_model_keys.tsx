@@ -13,7 +13,7 @@ import { areCharacterKeysOn, setCharacterKeys } from "../../shared/shortcuts";
 import { SafeText, WithCode } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { type Theme, currentTheme, setTheme } from "../../theme";
-import { Card, Table, useDo } from "./settings_section";
+import { Card, Table, useDo } from "./shared_settings_parts";
 
 type User = Schemas["User"];
 const text = strings.settings;

@@ -12,7 +12,7 @@ import { strings } from "../../strings";
 import { text as own } from "../../strings/persona_editor";
 import { text } from "../../strings/rules_and_policies";
 import { PersonaEditor } from "./persona_editor";
-import { CHOICE, Card, useDo } from "./settings_section";
+import { CHOICE, Card, useDo } from "./shared_settings_parts";
 
 const ROLES = ["owner", "member", "observer", "assessor", "candidate"];
 const TONES = { allow: "ok", ask: "warn", deny: "bad" } as const;

@@ -9,7 +9,7 @@ import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { text } from "../../strings/secrets";
-import { Card, Table, useDo } from "./settings_section";
+import { Card, Table, useDo } from "./shared_settings_parts";
 
 type Secret = Schemas["Secret"];
 type Kind = { path: string; nameOf: (secret: Secret) => string };

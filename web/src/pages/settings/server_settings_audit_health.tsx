@@ -9,7 +9,7 @@ import { useNow } from "../../shared/current_time";
 import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
-import { Table, useDo } from "./settings_section";
+import { Table, useDo } from "./shared_settings_parts";
 
 const text = strings.settings;
 

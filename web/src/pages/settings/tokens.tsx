@@ -11,7 +11,7 @@ import { ProblemLine } from "../../shared/error_message";
 import { SafeText } from "../../shared/safe_text";
 import { strings } from "../../strings";
 import { text } from "../../strings/api_tokens";
-import { CHOICE, Card, Table, useDo } from "./settings_section";
+import { CHOICE, Card, Table, useDo } from "./shared_settings_parts";
 
 type Token = Schemas["Token"];
 type Scope = Token["scopes"][number];

@@ -10,7 +10,7 @@ import { SafeText } from "../../shared/safe_text";
 import { StateMark } from "../../shared/session_state_mark";
 import { strings } from "../../strings";
 import { text } from "../../strings/tasks";
-import { ChangeState } from "../change_row";
+import { ChangeState } from "../proposed_change_row";
 import type { Task } from "./task_values_filter_and_order";
 
 const BAD = new Set(["failed", "tests_failing", "limit_reached"]);

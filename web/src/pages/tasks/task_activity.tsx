@@ -11,7 +11,7 @@ import { Markdown } from "../../shared/markdown";
 import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/tasks";
 import { keepDraft, readDraft } from "../session/unsent_drafts";
-import { valueText } from "./conflict_dialog";
+import { valueText } from "./concurrent_edit_conflict_dialog";
 import { useTaskHistory } from "./task_queries";
 import type { Task, TaskEvent } from "./task_values_filter_and_order";
 

@@ -6,7 +6,7 @@ import { ProblemLine } from "../../shared/error_message";
 import { Button } from "../../shared/form_controls";
 import { SafeText } from "../../shared/safe_text";
 import { text } from "../../strings/tasks";
-import { valueText } from "./conflict_dialog";
+import { valueText } from "./concurrent_edit_conflict_dialog";
 import { useTaskHistory } from "./task_queries";
 import type { Task, TaskEvent, TaskValues } from "./task_values_filter_and_order";
 import { changeTask } from "./unsent_task_changes";

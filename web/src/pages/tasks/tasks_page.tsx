@@ -10,7 +10,7 @@ import { usePageCommands } from "../../shared/page_commands";
 import { isPressed, keysOf } from "../../shared/shortcuts";
 import { setPageTitle } from "../../shared/page_title";
 import { QuickAdd } from "./new_task_field";
-import { RepositoryChoice } from "./repository_choice";
+import { RepositoryChoice } from "./new_task_repository_choice";
 import { TaskAnnouncer } from "./task_move_announcer";
 import { SavedFilters } from "./saved_filters";
 import { SuggestedOwnersDialog } from "./suggested_owners_dialog";

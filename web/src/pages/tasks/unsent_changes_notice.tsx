@@ -5,7 +5,7 @@ import { Button } from "../../shared/form_controls";
 import { SafeText } from "../../shared/safe_text";
 import { useSeconds } from "../../shared/current_time";
 import { text } from "../../strings/tasks";
-import { ConflictDialog } from "./conflict_dialog";
+import { ConflictDialog } from "./concurrent_edit_conflict_dialog";
 import { type Unsent, type UnsentChange, discardUnsent, sendAgain, sendUnsent, useUnsent } from "./unsent_task_changes";
 
 const QUIET_MS = 1500; // a change that is on its way needs no words

@@ -1,4 +1,4 @@
-# Marks prompts and commands for Hutch: see jail/shell_marks.py. Read by zsh in place of ~/.zshenv.
+# Marks prompts and commands for Hutch: see jail/shell_prompt_marks.py. Read by zsh in place of ~/.zshenv.
 IFS= read -r -u 3 __hutch_key
 exec 3<&-
 if [[ -n $HUTCH_ZDOTDIR ]]; then ZDOTDIR=$HUTCH_ZDOTDIR; else unset ZDOTDIR; fi

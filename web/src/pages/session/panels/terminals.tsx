@@ -136,7 +136,7 @@ function Screen({ session, terminal, shown, canWrite, takesFocus, openAnother }:
   return (
     <>
       <div className={`flex h-6 shrink-0 items-center gap-2 px-3 text-12 text-t3 pointer-coarse:h-11 ${writer?.agent ? "bg-warn-tint text-warn" : ""}`}>
-        <span>{hasEnded ? strings.panel.ended(status.exit ?? null) : !status?.connected ? strings.panel.reconnecting : writer?.agent ? strings.panel.agentTypes : writer?.mode === "one" ? (writer.you ? strings.panel.youType : strings.panel.types(writer.name)) : strings.panel.nobodyTypes}</span>
+        <span>{hasEnded ? strings.panel.ended(status.exit ?? null, status.limit) : !status?.connected ? strings.panel.reconnecting : writer?.agent ? strings.panel.agentTypes : writer?.mode === "one" ? (writer.you ? strings.panel.youType : strings.panel.types(writer.name)) : strings.panel.nobodyTypes}</span>
         {Boolean(status?.missedBytes) && <span>{strings.panel.missed(bytes(status?.missedBytes ?? 0))}</span>}
         {status?.refused && <span className="text-bad"><SafeText text={status.refused} /></span>}
         {target && <span className="min-w-0 truncate" title={target}>{strings.terminal.leadsTo} <code className="text-t1"><SafeText text={target} /></code></span>}

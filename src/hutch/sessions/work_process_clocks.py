@@ -6,7 +6,7 @@ from hutch.domain.errors import NotFound
 from hutch.jail.command_cpu_activity import RunClock
 from hutch.jail.command_process import Command
 from hutch.jail.shell.shared_jails_and_shells import Shells
-from hutch.sessions.authors_at_work import TERMINAL_JOBS, Key
+from hutch.sessions.author_work_periods import TERMINAL_JOBS, Key
 from hutch.sessions.terminals import Terminals
 
 

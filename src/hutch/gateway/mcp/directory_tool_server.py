@@ -28,7 +28,7 @@ import hutch
 from hutch.flows.external_tool_calls import Tools
 from hutch.gateway.mcp.early_handshake import NAME, instructions
 from hutch.gateway.mcp.invalid_messages import HEAD_BYTES, MAX_BYTES, TAIL_BYTES, refusal, too_long
-from hutch.gateway.mcp.tool_titles_and_schemas import OUTPUTS, TITLES
+from hutch.gateway.mcp.tool_titles_and_output_schemas import OUTPUTS, TITLES
 
 # After a client has closed its input, its earlier calls may still be answered. Clients wait two seconds for
 # a server to exit.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from hutch.domain.command_terminal_and_network_events import TerminalPrinted
 from hutch.domain.events import (
     EVENT_TYPES,
     Event,
@@ -17,7 +18,6 @@ from hutch.domain.events import (
     UnknownEvent,
 )
 from hutch.domain.ids import SessionId
-from hutch.domain.jail_activity_events import TerminalPrinted
 
 MAX_NAMES = 50
 MAX_RUNS = 10_000

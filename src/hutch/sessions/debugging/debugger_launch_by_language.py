@@ -8,7 +8,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.relative_path import parse_path
 from hutch.jail.interface import Jail
 from hutch.sessions.debugging.debug_requests import StartDebugger
-from hutch.sessions.debugging.debugger_launch_plan import LaunchPlan
+from hutch.sessions.debugging.debugger_launch_parameters import LaunchPlan
 from hutch.sessions.debugging.go_launch import plan_go
 from hutch.sessions.debugging.node_launch import JAVASCRIPT, TYPESCRIPT, plan_node
 from hutch.sessions.debugging.python_launch import plan_python

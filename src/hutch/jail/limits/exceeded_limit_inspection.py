@@ -24,7 +24,7 @@ from hutch.jail.limits.cgroup import Cgroup
 from hutch.jail.limits.command_cpu_time import CpuTimes
 from hutch.jail.limits.command_memory_limit import CommandMemory, memory_hit
 from hutch.jail.limits.disk_growth import MAX_DEPTH, Growth
-from hutch.jail.limits.file_locks import count_locks, list_locks
+from hutch.jail.limits.file_lock_count import count_locks, list_locks
 from hutch.jail.limits.freeze_while_counting import freeze
 from hutch.jail.limits.jail_activity_detection import ThreadActivity
 from hutch.jail.limits.limit_hit_attribution import UNKNOWN, HitBy, LimitHits, tmpfs_hit

@@ -143,12 +143,14 @@ class TerminalResized(Event):
 class TerminalEnded(Event):
     """The program of a terminal has ended, or was ended.
 
-    `by` closed it, or typed its last input; empty if Hutch ended it.
+    `by` closed it, or typed its last input; empty if Hutch ended it. `limit` stopped it: a setting and its
+    value.
     """
 
     type: Literal["terminal.ended"] = "terminal.ended"
     terminal: str
     exit_code: int | None = None
+    limit: str = ""
     by: str = ""
 
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { pathPattern } from "./path_pattern";
+import { pathPattern } from "./typed_path_glob";
 
 it("finds a part of a name or of a directory, whatever its case", () => {
   expect(pathPattern("a1")).toBe("{**/*[aA]1*,**/*[aA]1*/**/*}");

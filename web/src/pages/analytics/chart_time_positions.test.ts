@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { placeOf, rangeOf, stepLengthS } from "./chart_steps";
+import { placeOf, rangeOf, stepLengthS } from "./chart_time_positions";
 
 const DAY_MS = 86_400_000;
 

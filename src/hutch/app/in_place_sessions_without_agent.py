@@ -6,7 +6,7 @@ from hutch.app.event_log import event_log
 from hutch.app.repository_test_options import suite_options
 from hutch.app.vault_secrets_and_redactor import redactor
 from hutch.app.workspaces import workspaces_of
-from hutch.flows.in_place_sessions import InPlaceSessions
+from hutch.flows.in_place_sessions_without_agent import InPlaceSessions
 from hutch.settings import LoadedSettings
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from hutch.agent.jail_event_conversion import as_event
-from hutch.agent.repository_testing.workspace_test_suites import DEFAULT_OPTIONS, SuiteOptions
+from hutch.agent.repository_testing.workspace_test_suite_runs import DEFAULT_OPTIONS, SuiteOptions
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.model_written_paths import escape_surrogates
 from hutch.domain.byte_size_formatting import readable_size
