@@ -4,8 +4,6 @@ from hutch.app import vault_secrets_and_redactor
 from hutch.settings import LoadedSettings
 from hutch.store.database_location import DatabaseLocation, PostgresqlDatabase
 
-PASSWORD = "database_password"
-
 
 def database_of(loaded: LoadedSettings) -> DatabaseLocation:
     """The file of SQLite, or the database in PostgreSQL with its password. Blocks the thread."""
@@ -15,5 +13,5 @@ def database_of(loaded: LoadedSettings) -> DatabaseLocation:
 
 def postgresql_at(loaded: LoadedSettings, url: str) -> PostgresqlDatabase:
     """A database in PostgreSQL, with the password of the installation's."""
-    found = vault_secrets_and_redactor.secrets_of(loaded, {PASSWORD})
-    return PostgresqlDatabase(url, loaded.paths.data, found.get(PASSWORD, ""))
+    passwords = vault_secrets_and_redactor.secrets_of(loaded, {"database_password"}).values()
+    return PostgresqlDatabase(url, loaded.paths.data, "".join(passwords))

@@ -38,7 +38,7 @@ class FileCheck(Protocol):
 
 
 class OpenDatabase(Protocol):
-    """A database with the current schema. Who opens it disposes of its engine."""
+    """A database with the current schema. Its opener disposes of the engine."""
 
     engine: Engine
     begin_snapshot: str  # the statement that begins a read transaction on one state of the database

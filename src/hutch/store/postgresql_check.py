@@ -6,16 +6,18 @@ import psycopg
 
 from hutch.store.database_location import PostgresqlDatabase
 from hutch.store.postgresql_connection import connect, translate_postgresql_errors
+from hutch.store.schema import REVISIONS
 from hutch.system.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresqlState:
-    """What the server says of the database."""
+    """The state of the database."""
 
     version: str
     size_bytes: int
     revision: str | None
+    is_newer: bool  # of a version after this one
     newest_ms: int | None  # the time of the newest event
     migration: str  # copying, moved, or empty
 
@@ -34,7 +36,8 @@ def inspect_postgresql(location: PostgresqlDatabase) -> PostgresqlState:
             newest_ms = _one(session, "SELECT max(at_ms) FROM logs")
         with suppress(psycopg.errors.UndefinedTable):
             migration = str(_one(session, "SELECT state FROM hutch_migration") or "")
-        return PostgresqlState(str(row[0]).split()[0], int(row[1]), revision, newest_ms, migration)
+        is_newer = revision is not None and revision not in REVISIONS
+        return PostgresqlState(str(row[0]).split()[0], int(row[1]), revision, is_newer, newest_ms, migration)
 
 
 def _one(session: "psycopg.Connection[tuple[object, ...]]", query: str):  # type: ignore[no-untyped-def]

@@ -3,7 +3,6 @@
 from hutch.domain.errors import HutchError
 from hutch.jail.machine_checks import Check
 from hutch.store.database_location import PostgresqlDatabase
-from hutch.store.schema import REVISIONS
 
 MIB = 1024**2
 CONTINUE = {"copying": "has not ended", "moved": "moved its rows to SQLite"}
@@ -24,6 +23,6 @@ def check_postgresql(location: PostgresqlDatabase) -> tuple[Check, int | None]:
         fix = f"hutch migrate --to '{location}'"
         found += f"; a migration {CONTINUE.get(state.migration, state.migration)}"
         return Check("database", "fail", found, fix), state.newest_ms
-    if state.revision is not None and state.revision not in REVISIONS:
+    if state.is_newer:
         return Check("database", "fail", f"{found}, of a newer Hutch", "Upgrade Hutch."), state.newest_ms
     return Check("database", "ok", found), state.newest_ms
