@@ -167,3 +167,12 @@ async def test_a_server_that_is_not_there_is_named_without_the_password(tmp_path
         async with open_log(location, tmp_path / "blobs", tmp_path / "keys" / "signing.pem"):
             pass
     assert url in str(refused.value) and "tulip" not in f"{refused.value}{location!r}{location}"
+
+
+def test_nothing_of_postgresql_is_loaded_until_a_url_names_it() -> None:
+    script = (
+        "import sys, hutch.app.local_sessions, hutch.app.server\n"
+        "print([name for name in sys.modules if 'psycopg' in name or 'postgresql' in name])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "['hutch.domain.postgresql_url']"

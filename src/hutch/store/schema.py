@@ -39,8 +39,7 @@ logs = Table(
     Column("payload_bytes", BigInteger, nullable=False),  # of all its events, erased ones included
     Column("omitted", Text, nullable=False),  # omitted events since the last marker; see `log_limit`
 )
-_unsigned = logs.c.signed_seq < logs.c.seq
-Index("logs_unsigned", logs.c.id, sqlite_where=_unsigned, postgresql_where=_unsigned)
+Index("logs_unsigned", logs.c.id, sqlite_where=logs.c.signed_seq < logs.c.seq)  # partial in PostgreSQL, too
 
 events = Table(
     "events",

@@ -21,7 +21,8 @@ def upgrade() -> None:
         sa.Column("signed_seq", sa.BigInteger, nullable=False),
     )
     unsigned = sa.text("signed_seq < seq")
-    op.create_index("logs_unsigned", "logs", ["id"], sqlite_where=unsigned, postgresql_where=unsigned)
+    where = {f"{op.get_bind().dialect.name}_where": unsigned}  # another name would load another dialect
+    op.create_index("logs_unsigned", "logs", ["id"], **where)
     op.create_table(
         "events",
         sa.Column("position", ROW, primary_key=True),
