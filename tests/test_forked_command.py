@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import DEADLINE_S
 from tests.forked_command import HUTCH, ROOT, Forked, run
 
 ABOUT = [sys.executable, "-m", "tests.environment_printer"]
@@ -42,7 +43,7 @@ def test_it_has_its_standard_descriptors_and_no_others() -> None:
     with Forked([*ABOUT, "wait"], env={}, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"here\n"
         assert about(env={})["descriptors"] == [0, 1, 2]
-        other.communicate(b"on\n", timeout=60)
+        other.communicate(b"on\n", timeout=DEADLINE_S)
 
 
 def test_what_could_change_what_is_loaded_is_no_fork() -> None:
@@ -105,7 +106,7 @@ def test_signals_have_their_default_effect_unless_they_are_to_be_ignored(env: di
     with Forked([*ABOUT, "wait"], env=env, **PIPES) as process:
         assert process.stdout.readline() == b"here\n"
         process.send_signal(signal.SIGHUP)
-        assert process.wait(timeout=60) == -signal.SIGHUP
+        assert process.wait(timeout=DEADLINE_S) == -signal.SIGHUP
 
 
 @EITHER_WAY
@@ -116,7 +117,7 @@ def test_it_can_be_killed_and_waited_for(env: dict[str, str]) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=0.05)
         process.kill()
-        assert process.wait(timeout=60) == -signal.SIGKILL
+        assert process.wait(timeout=DEADLINE_S) == -signal.SIGKILL
     assert not Path(f"/proc/{process.pid}").exists()
 
 
@@ -132,16 +133,16 @@ def test_one_thread_may_wait_while_another_looks(env: dict[str, str]) -> None:
         assert process.poll() is None
         process.stdin.write(b"on\n")
         process.stdin.flush()
-        waiting.join(60)
-        assert (codes, process.poll(), process.wait(timeout=60)) == ([0], 0, 0)
+        waiting.join(DEADLINE_S)
+        assert (codes, process.poll(), process.wait(timeout=DEADLINE_S)) == ([0], 0, 0)
 
 
 @EITHER_WAY
 def test_input_and_output_go_both_ways_at_once(env: dict[str, str]) -> None:
     text = "x" * 300_000
-    done = run([*ABOUT, "echo"], env=env, input=text, capture_output=True, text=True, timeout=60)
+    done = run([*ABOUT, "echo"], env=env, input=text, capture_output=True, text=True, timeout=DEADLINE_S)
     assert (done.stdout == text, done.stderr) == (True, "said")
-    unread = run([*ABOUT, "exit", "0"], env=env, input=text, text=True, timeout=60)
+    unread = run([*ABOUT, "exit", "0"], env=env, input=text, text=True, timeout=DEADLINE_S)
     assert (unread.returncode, unread.stdout, unread.stderr) == (0, None, None)
 
 
@@ -153,7 +154,7 @@ def test_nothing_is_lost_by_reading_a_line_first_or_by_a_timeout(env: dict[str, 
         with pytest.raises(subprocess.TimeoutExpired):
             process.communicate(timeout=0.05)
         go_on.touch()
-        assert process.communicate(timeout=60) == ("two\nthree\n", "")
+        assert process.communicate(timeout=DEADLINE_S) == ("two\nthree\n", "")
     assert process.returncode == 0
 
 
@@ -168,7 +169,7 @@ def test_a_terminal_becomes_its_own() -> None:
     words = ["setsid", "-c", *ABOUT, "terminal"]
     for _ in range(2):  # the first is no fork
         process = Forked(words, env={}, stdin=slave, stdout=slave, stderr=slave)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=DEADLINE_S) == 0
         result = json.loads(os.read(master, 4096))
         assert result == {"session": process.pid, "foreground": process.pid, "line_buffering": True}
     os.close(master)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import DEADLINE_S
 from tests.forked_command import ROOT
 
 SETTINGS = """
@@ -72,7 +73,7 @@ def driver(
 
 def ran(project: Path, *words: str) -> tuple[int, str]:
     with driver(project, *words) as process:
-        printed = process.communicate(timeout=240)[0]
+        printed = process.communicate(timeout=DEADLINE_S)[0]
         return process.returncode, printed
 
 
@@ -188,12 +189,12 @@ def test_an_interrupt_ends_all_of_it(
     )
     beside = () if marks else ("--beside", "sleep 600")
     with driver(project, "test", *beside, before=before) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + DEADLINE_S
         while not (project / "tests/pid").exists():
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.05)
         process.send_signal(number)
-        printed = process.communicate(timeout=120)[0]
+        printed = process.communicate(timeout=DEADLINE_S)[0]
         assert process.returncode == 130, printed
     assert "stopped by a signal" in printed
     assert running_in(project) == []
@@ -221,7 +222,7 @@ def test_a_terminal_shows_one_line_that_is_rewritten(project: Path) -> None:
             while read := os.read(ours, 65536):
                 shown += read
         except OSError:  # the other side is closed
-            assert process.wait(60) == 0, shown
+            assert process.wait(DEADLINE_S) == 0, shown
     os.close(ours)
     assert re.search(rb"\r\x1b\[K\d/3 tests, 0 failed, \d:\d\d, about \d+:\d\d left\r\x1b\[K", shown), shown
 

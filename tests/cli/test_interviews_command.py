@@ -10,6 +10,7 @@ import pytest
 
 from hutch.cli import exit_codes
 from tests.cli.attached_users import ServerHome, running_server
+from tests.deadline import DEADLINE_S
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def server() -> Iterator[ServerHome]:
 def post(url: str, token: str) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     request = urllib.request.Request(url, data=b"{}", headers=headers, method="POST")
-    with urllib.request.urlopen(request, timeout=60) as answered:
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answered:
         return dict(json.load(answered))
 
 

@@ -47,7 +47,7 @@ def on_a_terminal(project: Project, *words: str) -> str:
         while read := os.read(ours, 65536):
             screen += read
     except OSError:  # the other end is closed
-        assert process.wait(30) == 0, screen
+        assert process.wait(DEADLINE_S) == 0, screen
     finally:
         os.close(ours)
     return screen.decode().replace("\r\n", "\n")

@@ -114,14 +114,15 @@ async def test_files_whose_names_are_not_utf8_have_content_and_diffs(tmp_path: P
         await server.host.call(stage.id, requests.TakeSnapshot("now"), by="usr_x")
         shown = "d\ufffd/a\ufffd"
         made = await changes(stage, shown)
-        found = [await read_content(server.services, stage.caller, stage.id, seq) for seq, _ in made]
-        assert sorted(found) == [b"a\xef\xbf\xbd", b"a\xf1", b"a\xf2", b"a\xf3"]
-        for (seq, _), content in zip(made, found, strict=True):
+        found = {seq: await read_content(server.services, stage.caller, stage.id, seq) for seq, _ in made}
+        written = {seq: content for seq, content in found.items() if content}  # one may be seen before it is
+        assert sorted(written.values()) == [b"a\xef\xbf\xbd", b"a\xf1", b"a\xf2", b"a\xf3"]
+        for seq, content in written.items():
             difference = await read_diff(server.services, stage.caller, stage.id, seq)
             assert (difference.total, content in difference.patch) == (1, True)
-        await stage.run(r"echo 5 > $(printf 'd\376/a\362'); rm $(printf 'd\376/a\363')")
+        await stage.run(r"echo 5 1<> $(printf 'd\376/a\362'); rm $(printf 'd\376/a\363')")
         await server.host.call(stage.id, requests.TakeSnapshot("now"), by="usr_x")
-        [modified, deleted] = [seq for seq, _ in (await changes(stage, shown))[4:]]
+        [modified, deleted] = [seq for seq, _ in (await changes(stage, shown))[len(made) :]]
         patches = [
             (await read_diff(server.services, stage.caller, stage.id, seq)).patch
             for seq in (modified, deleted)

@@ -369,8 +369,10 @@ async def test_the_server_answers_others_while_it_hashes(tmp_path: Path) -> None
         await served.accounts.set_password(owner.id, RIGHT, LOCAL)
         names = ("ada", "nobody", "ada", "nobody")
         hashing = [asyncio.ensure_future(logs_in(http, "wrong", name)) for name in names]
+        answered_meanwhile = 0
         while not any(task.done() for task in hashing):
             assert (await http.get("/api/v1/open")).status_code == 200  # meanwhile, again and again
-        assert not all(task.done() for task in hashing)
+            answered_meanwhile += not all(task.done() for task in hashing)
+        assert answered_meanwhile  # all may have ended during the last one
         await asyncio.gather(*hashing)
         assert len(served.seen) > 1

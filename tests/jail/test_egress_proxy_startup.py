@@ -26,6 +26,7 @@ from hutch.jail.interface import Size
 from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import Policy
 from hutch.jail.shared_terminal import open_terminal
+from tests.deadline import DEADLINE_S
 from tests.node_installation import node_home, npm
 
 from .simulated_network import files, origin, resolving
@@ -212,7 +213,7 @@ async def test_closing_the_jail_closes_its_proxy(workspace: Path) -> None:
     async with origin() as server, networked(workspace, f"a.example:{server.port}") as inside:
         holding = f"exec 3<>/dev/tcp/127.0.0.1/${{http_proxy##*:}}; printf 'CONNECT a.example:{server.port} '"
         process = await inside.jail.spawn(["bash", "-c", f"{holding}'HTTP/1.1\\r\\n\\r\\n' >&3; sleep 100"])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE_S):
             while not inside.attempts:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         seen = inside.attempts
@@ -281,7 +282,7 @@ async def test_a_server_in_the_jail_is_reached_through_its_port(jail: Jailed, wo
     with pytest.raises(NotFound, match="8000"):
         await jail.connect(8000)
     server = await jail.spawn(["/usr/bin/python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             try:
                 answer = await ask(jail, 8000, b"GET / HTTP/1.0\r\n\r\n")
@@ -300,7 +301,7 @@ async def test_a_server_in_the_jail_is_reached_through_its_port(jail: Jailed, wo
 async def test_jails_do_not_share_ports(jail: Jailed, workspace: Path) -> None:
     server = await jail.spawn(["/usr/bin/python3", "-m", "http.server", "8000"])
     async with open_jail(workspace) as other:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE_S):
             while True:
                 try:
                     (await jail.connect(8000)).close()

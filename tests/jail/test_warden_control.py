@@ -16,6 +16,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.launch.warden_control import Control
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -96,7 +97,7 @@ async def test_unwanted_descriptors_are_closed(pair: tuple[Control, Enemy, list[
         enemy.say(b"socket\x001\x000", *[null.fileno()] * 100)
     await settle()
     assert len(reasons) == 1
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 @pytest.mark.parametrize("kind", ["file", "unix", "udp", "two", "none"])
@@ -123,7 +124,7 @@ async def test_anything_but_one_tcp_socket_is_refused(
         enemy.say(b"socket\x001\x000", *given[kind])
         with pytest.raises(Unavailable, match="broke the protocol"):
             await asked
-    assert descriptors() == before
+    assert descriptors() <= before
     assert len(reasons) == 1
 
 
@@ -288,6 +289,6 @@ async def test_a_flood_does_not_hold_the_loop(pair: tuple[Control, Enemy, list[s
         enemy.sock.setblocking(False)
         for _ in range(10_000):
             enemy.say(b"done\x000\x000")
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(DEADLINE_S):
         await settle()
     assert len(reasons) <= 1

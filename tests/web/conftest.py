@@ -11,7 +11,7 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 from tests.cli.hutch_up_process import TIMEOUT_S, Home, Up
 from tests.gateway.headless_browser import chromium
 
-expect.set_options(timeout=60_000)  # a page that fails is not worth more
+expect.set_options(timeout=TIMEOUT_S * 1000)
 WIDE = {"width": 1280, "height": 800}
 
 
@@ -45,6 +45,7 @@ async def api(up: Up) -> AsyncIterator[httpx.AsyncClient]:
 async def logged_in(up: Up, browser: Browser) -> AsyncIterator[BrowserContext]:
     """One login for all tests of a module, by the link that the first start prints."""
     context = await browser.new_context(viewport=WIDE, locale="en-GB")
+    context.set_default_timeout(TIMEOUT_S * 1000)
     secret = up.printed["link"].partition("#")[2]
     answer = await context.request.post(f"{up.url}/api/v1/login/link", data={"link": secret})
     assert answer.status == 200, await answer.text()
@@ -73,7 +74,6 @@ async def watched_page(context: BrowserContext, up: Up) -> AsyncIterator[Page]:
     """A page whose test fails at an error of the browser, a refusal, or a request to another origin."""
     problems: list[str] = []
     opened = await context.new_page()
-    opened.set_default_timeout(TIMEOUT_S * 1000)
     opened.on(
         "console",
         lambda said: (

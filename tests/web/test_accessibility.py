@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
-from tests.cli.hutch_up_process import Up
+from tests.cli.hutch_up_process import TIMEOUT_S, Up
 from tests.web.conftest import WIDE
 from tests.web.test_change_page import repository
 from tests.web.test_editing_together import logged_in_as
@@ -120,6 +120,7 @@ async def assert_no_violations(page: Page, within: str = "html") -> None:
 
 async def test_login_page(browser: Browser, up: Up) -> None:
     context = await browser.new_context(color_scheme="light")
+    context.set_default_timeout(TIMEOUT_S * 1000)
     page = await context.new_page()
     await page.goto(f"{up.url}/")
     await expect(page.get_by_label("Password")).to_be_visible()
@@ -303,6 +304,7 @@ async def test_under_a_finger_no_target_covers_another(
         viewport={"width": 390, "height": 780}, storage_state=state, has_touch=True, is_mobile=True
     )
     page = await touch.new_page()
+    page.set_default_timeout(TIMEOUT_S * 1000)
     await page.goto(f"{up.url}/s/{session}?view=work&panel=terminal")
     await page.get_by_role("button", name="Open a terminal").last.click()
     await expect(page.locator(".xterm-rows")).to_contain_text("$")

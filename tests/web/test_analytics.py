@@ -11,7 +11,6 @@ import pytest
 from playwright.async_api import BrowserContext, Page, expect
 
 from tests.cli.hutch_up_process import Up
-from tests.deadline import DEADLINE_S
 from tests.gateway.api_server import eventually
 from tests.web.test_accessibility import assert_no_violations
 from tests.web.web_sessions import cassette, new_session, until_idle
@@ -101,7 +100,6 @@ async def test_a_report_is_refused_with_a_way_on_and_a_budget_is_set_removed_and
 
     await eventually(is_counted)
     page = await logged_in.new_page()  # refusals are errors of the console
-    page.set_default_timeout(DEADLINE_S * 1000)
     await page.goto(f"{up.url}/analytics?report=latency&step=minute&since=365d")
     await expect(page.get_by_role("alert")).to_contain_text("A report has at most 1500 minutes")
     await page.get_by_role("alert").get_by_role("link", name="Clear the filters").click()

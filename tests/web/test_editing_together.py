@@ -22,6 +22,7 @@ TEXT = "one\ntwo\nthree\n"
 
 async def log_in(up: Up, browser: Browser, link: str) -> BrowserContext:
     context = await browser.new_context(viewport=WIDE, locale="en-GB")
+    context.set_default_timeout(TIMEOUT_S * 1000)
     answer = await context.request.post(f"{up.url}/api/v1/login/link", data={"link": link.partition("#")[2]})
     assert answer.status == 200, await answer.text()
     return context
@@ -35,9 +36,7 @@ async def logged_in_as(name: str, up: Up, browser: Browser) -> AsyncIterator[Pag
     made = up.home.hutch("users", "link", name, "--json")
     assert made.returncode == 0, made.stderr
     context = await log_in(up, browser, json.loads(made.stdout)["url"])
-    page = await context.new_page()
-    page.set_default_timeout(TIMEOUT_S * 1000)
-    yield page
+    yield await context.new_page()
     await context.close()
 
 
@@ -173,7 +172,6 @@ async def test_nothing_typed_is_lost_or_doubled_while_the_server_is_killed(
         ) as api:
             session = await new_session(api, files={PATH: TEXT})
             page = await context.new_page()
-            page.set_default_timeout(TIMEOUT_S * 1000)
             editor = await open_notes(page, up, session)
             await type_at_end(page, "before ")
             up.process.kill()

@@ -33,6 +33,7 @@ async def test_the_first_visit_reaches_a_tested_change_by_keyboard_only(
 ) -> None:
     with Home(tmp_path, is_new=True).up() as up:
         page = await browser.new_page()
+        page.set_default_timeout(DEADLINE_S * 1000)
         await page.goto(up.printed["link"])
         await page.keyboard.press("Enter")  # log in
         await expect(page.get_by_role("button", name="Not now")).to_be_visible()

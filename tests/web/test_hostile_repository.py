@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.cli.hutch_up_process import Up
+from tests.cli.hutch_up_process import TIMEOUT_S, Up
 from tests.gateway.headless_browser import page_of_another
 from tests.web.web_sessions import cassette, until_idle, until_prepared
 
@@ -184,6 +184,7 @@ async def test_sessions_changes_and_playbacks_of_others_are_not_found(
     user = (await api.post("/users", json={"name": "mallory", "role": "member"})).json()
     link = (await api.post(f"/users/{user['id']}/link")).json()["url"]
     context = await browser.new_context()
+    context.set_default_timeout(TIMEOUT_S * 1000)
     answer = await context.request.post(f"{up.url}/api/v1/login/link", data={"link": link.partition("#")[2]})
     assert answer.status == 200
     page = await context.new_page()

@@ -56,7 +56,7 @@ async def invited_by(link: str, name: str, browser: Browser) -> AsyncIterator[Pa
     """The browser of somebody who opens an invitation link and chooses a name."""
     context = await browser.new_context(viewport=WIDE, locale="en-GB", reduced_motion="reduce")
     page = await context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(TIMEOUT_S * 1000)
     await page.goto(link)
     await page.get_by_role("textbox", name="Name").fill(name)
     await page.get_by_role("textbox", name="Password").fill(PASSWORD)
@@ -214,7 +214,7 @@ async def pause_and_reload(page: Page, candidate: Page) -> None:
     await expect(candidate.locator(".cm-content")).to_contain_text("# by carla")
     await candidate.get_by_role("tab", name="Assistant").click()
     await expect(candidate.get_by_text("What does the failing test say?")).to_be_visible()
-    assert await clock_of(candidate) == "runs"
+    await expect(candidate.locator("[data-clock=runs]")).to_be_visible()
 
 
 async def lose_the_connection(page: Page, candidate: Page) -> None:
@@ -442,7 +442,7 @@ async def test_pages_of_an_interview_are_accessible(
         await candidate.set_viewport_size({"width": 390, "height": 780})
         for name in ("Question", "Assistant", "Messages", "Work"):
             await candidate.get_by_role("tab", name=name).click()
-        assert await candidate.evaluate("document.documentElement.scrollWidth") <= 390
+        await candidate.wait_for_function("() => document.documentElement.scrollWidth <= 390")
         await expect(candidate.get_by_role("timer")).to_be_in_viewport()
         await expect(page.locator(".cm-content")).to_be_visible()
         await expect(page.get_by_text("Calm")).to_be_visible()

@@ -60,6 +60,7 @@ async def logged_in(up: Up, browser: Browser) -> AsyncIterator[BrowserContext]:
     assert made.returncode == 0, made.stderr
     secret = json.loads(made.stdout)["url"].partition("#")[2]
     context = await browser.new_context(viewport=WIDE, locale="en-GB")
+    context.set_default_timeout(TIMEOUT_S * 1000)
     answer = await context.request.post(f"{up.url}/api/v1/login/link", data={"link": secret})
     assert answer.status == 200, await answer.text()
     yield context

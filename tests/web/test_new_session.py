@@ -19,7 +19,6 @@ async def test_a_branch_is_chosen_from_those_of_the_repository_or_typed(
     make_repository(project, {"a": "1"}, branch="trunk")
     for name in ("feature/one", "feature/two", "x\u202egpj.exe"):
         git(project, "branch", name)
-    page.set_default_timeout(60_000)
     await page.goto(f"{up.url}/new")
     asked: list[str] = []
     page.on("request", lambda sent: "repository-branches" in sent.url and asked.append(sent.url))

@@ -31,6 +31,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[tuple[Page, httpx.AsyncClient,
             ) as api,
         ):
             page = await browser.new_page(viewport=WIDE, locale="en-GB")
+            page.set_default_timeout(TIMEOUT_S * 1000)
             await page.goto(up.printed["link"].replace(up.url, address))
             await page.get_by_role("button", name="Log in").click()
             await page.get_by_role("button", name="Not now").click()

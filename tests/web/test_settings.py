@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
-from tests.cli.hutch_up_process import Up
+from tests.cli.hutch_up_process import TIMEOUT_S, Up
 from tests.web.conftest import WIDE
 from tests.web.test_accessibility import violations
 from tests.web.web_sessions import cassette, new_session
@@ -130,6 +130,7 @@ async def test_a_session_is_shared_and_a_viewer_changes_nothing(
 
     link = (await api.post(f"/users/{viewer['id']}/link")).json()["url"]
     other = await browser.new_context(viewport=WIDE, locale="en-GB")
+    other.set_default_timeout(TIMEOUT_S * 1000)
     await other.request.post(f"{up.url}/api/v1/login/link", data={"link": link.partition("#")[2]})
     watching = await other.new_page()
     await watching.goto(f"{up.url}/s/{session}")

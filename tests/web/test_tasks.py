@@ -8,7 +8,6 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Locator, Page, Route, expect
 
 from tests.cli.hutch_up_process import Up
-from tests.deadline import DEADLINE_S
 from tests.forge.repositories import make_repository
 from tests.gateway.api_server import eventually
 from tests.web.test_accessibility import assert_no_violations
@@ -157,7 +156,6 @@ async def test_changes_wait_offline_and_a_conflict_is_shown_and_resolved(
     logged_in: BrowserContext, up: Up, api: httpx.AsyncClient
 ) -> None:
     page = await logged_in.new_page()  # a refused connection is an error of the console
-    page.set_default_timeout(DEADLINE_S * 1000)
     mine = await new_task(api, "Change me offline", labels=["one"])
     await page.goto(f"{up.url}/tasks/{mine['id']}")
     await expect(page.get_by_label("State")).to_have_value("todo")

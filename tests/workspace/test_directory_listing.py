@@ -197,7 +197,7 @@ def test_depth_costs_no_descriptors(tree: Directory, place: Path) -> None:
     os.close(fd)
     before = len(list(Path("/proc/self/fd").iterdir()))
     found = paths(tree, recursive=True, limit=2500)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # fewer, when another test has left something
     assert len(found) == 2 * deep
     assert found[:2] == ["d", "d/d"]
     assert found[-2:] == ["d/file", "file"]

@@ -132,7 +132,7 @@ def test_a_progress_callback_may_stop_the_copy(source: Path, tmp_path: Path) -> 
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     with pytest.raises(Unavailable, match="Stopped"):
         copied(source, tmp_path / "target", on_copied=enough)
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
     assert len(list((tmp_path / "target").rglob("*"))) < 400
 
 

@@ -121,7 +121,7 @@ async def test_no_descriptor_is_left_open(home: Home, tree: Path) -> None:
     before = descriptors()
     for _ in range(5):
         await once()
-    assert descriptors() == before
+    assert descriptors() <= before  # fewer, when something of another test was closed meanwhile
     place = next((home.data / "places").iterdir())
     (place / "snapshots.git").rename(place / "aside")
     (place / "snapshots.git").write_text("in the way")
@@ -129,7 +129,7 @@ async def test_no_descriptor_is_left_open(home: Home, tree: Path) -> None:
         with pytest.raises(HutchError) as caught:
             await once()
         assert str(home.data) not in str(caught.value)
-    assert descriptors() == before
+    assert descriptors() <= before  # fewer, when something of another test was closed meanwhile
 
 
 async def test_opening_that_is_cancelled_leaves_no_lock(home: Home, tree: Path) -> None:

@@ -20,7 +20,7 @@ Status = Literal["ok", "warn", "fail"]
 
 MIN_BWRAP_VERSION = (0, 8)  # the first with --disable-userns
 NOBODY = 65534
-TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0  # a busy machine takes seconds to make namespaces
 ROOT = Path("/")
 
 

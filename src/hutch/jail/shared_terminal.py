@@ -236,8 +236,8 @@ class Terminal:
 
     # --- for readers ---
 
-    def read(self, seq: int) -> bytes:
-        return self._ring.read(seq, min(self._published, seq + BATCH_BYTES))
+    def read(self, seq: int, max_bytes: int = BATCH_BYTES) -> bytes:
+        return self._ring.read(seq, min(self._published, seq + max_bytes))
 
     def forget(self, reader: TerminalReader) -> None:
         self._readers.pop(reader, None)

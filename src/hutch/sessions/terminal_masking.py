@@ -139,7 +139,7 @@ class MaskedReader:
         at = max(self._terminal.first_seq, self._seq - count)
         parts = []
         while at < self._seq:
-            part = self._terminal.read(at)[: self._seq - at]
+            part = self._terminal.read(at, self._seq - at)
             if not part:
                 break
             parts.append(part)

@@ -20,7 +20,9 @@ CREATE TABLE state(name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE document(
   id INTEGER PRIMARY KEY, blob BLOB NOT NULL, language TEXT NOT NULL, chars INTEGER NOT NULL,
   symbols TEXT NOT NULL, uses TEXT NOT NULL, UNIQUE(blob, language));
-CREATE TABLE file(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, document INTEGER NOT NULL);
+CREATE TABLE file(
+  id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, document INTEGER NOT NULL,
+  chars INTEGER NOT NULL);  -- as its document: that row is long
 CREATE INDEX file_by_document ON file(document);
 CREATE TABLE symbol(name TEXT NOT NULL COLLATE NOCASE, document INTEGER NOT NULL);
 CREATE INDEX symbol_by_name ON symbol(name);
@@ -156,8 +158,8 @@ class CodeIndexTables:
     def set_file(self, path: bytes, words: str, document: int) -> None:
         """Note that a path has the content of a document. `words` are those of the path."""
         self._database.execute(
-            "INSERT INTO file(path, document) VALUES (?, ?) "
-            "ON CONFLICT(path) DO UPDATE SET document = excluded.document",
+            "INSERT INTO file(path, document, chars) SELECT ?, id, chars FROM document WHERE id = ? "
+            "ON CONFLICT(path) DO UPDATE SET document = excluded.document, chars = excluded.chars",
             (path, document),
         )
         (number,) = self._database.execute("SELECT id FROM file WHERE path = ?", (path,)).fetchone()
@@ -190,9 +192,7 @@ class CodeIndexTables:
         """The files that have these documents as their content."""
         marks = ", ".join("?" * len(documents))
         rows = self._database.execute(
-            "SELECT path, document, chars FROM file JOIN document ON document.id = file.document "
-            f"WHERE document IN ({marks}) ORDER BY path",
-            documents,
+            f"SELECT path, document, chars FROM file WHERE document IN ({marks}) ORDER BY path", documents
         )
         return [SizedFile(*row) for row in rows]
 
@@ -200,8 +200,8 @@ class CodeIndexTables:
         """Files whose path has any of these words, the best first."""
         rows = self._database.execute(
             "SELECT path, document, chars, -bm25(path_words) AS score FROM path_words "
-            "JOIN file ON file.id = path_words.rowid JOIN document ON document.id = file.document "
-            "WHERE path_words MATCH ? ORDER BY score DESC, path LIMIT ?",
+            "JOIN file ON file.id = path_words.rowid WHERE path_words MATCH ? "
+            "ORDER BY score DESC, path LIMIT ?",
             (_any(words), limit),
         )
         return [FoundFile(SizedFile(path, document, chars), score) for path, document, chars, score in rows]

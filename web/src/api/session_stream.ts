@@ -13,6 +13,7 @@ import { OlderRows } from "./older_conversation_rows";
 import { dropView, readView, storeView } from "./stored_folds";
 import { foldInWorker } from "./fold_in_worker";
 import { watchSocket } from "./socket_watch";
+import { workAfterKeys } from "./work_after_keys";
 
 const MAX_FOLLOWED_EVENTS = 2000; // a longer log is not read over the socket
 const END_EVENTS = 500;
@@ -266,7 +267,7 @@ export class SessionStream {
       if (this.drainTimer !== undefined && this.drainAtMs <= atMs) return;
       clearTimeout(this.drainTimer);
       this.drainAtMs = atMs;
-      this.drainTimer = setTimeout(() => this.schedule(0), atMs - now);
+      this.drainTimer = setTimeout(() => workAfterKeys.add(() => this.queue.length > 0 && !this.scheduled && this.drain()), atMs - now);
       return;
     }
     this.scheduled = true;

@@ -7,7 +7,6 @@ that the weights were chosen with.
 """
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
@@ -24,12 +23,15 @@ PATH_SHARE = 5.0
 DEFINITION_BONUS = 1.0  # as a share of the best score
 SIZE_WEIGHT = 0.33  # for each natural logarithm of the number of characters: large files are changed more
 DATA_MALUS, EXAMPLE_MALUS, PAGE_MALUS = 1.0, 1.0, 0.3
-_DATA = re.compile(rb"\.(json|ya?ml|toml|ini|cfg|conf|lock|csv|tsv|svg|xml|pot?|map|sum)$", re.IGNORECASE)
-_EXAMPLE = re.compile(
-    rb"(^|/)(examples?|samples?|bench|benchmarks?|vendor|_vendor|vendored|third_party|node_modules|fixtures|testdata)/",
-    re.IGNORECASE,
+_PAGES = (b".md", b".rst", b".txt")
+_DATA = (
+    *(b".json", b".yaml", b".yml", b".toml", b".ini", b".cfg", b".conf", b".lock", b".csv", b".tsv"),
+    *(b".svg", b".xml", b".po", b".pot", b".map", b".sum"),
 )
-_PAGE = re.compile(rb"\.(md|rst|txt)$", re.IGNORECASE)
+_EXAMPLES = frozenset(
+    b"example examples sample samples bench benchmark benchmarks vendor _vendor vendored third_party "
+    b"node_modules fixtures testdata".split()
+)
 
 
 def word_weights(tables: CodeIndexTables, words: Sequence[str]) -> dict[str, float]:
@@ -76,9 +78,10 @@ def rank_paths(
 
 def _prior(file: SizedFile) -> float:
     """How likely a file is the right one before its words are known."""
-    return (
-        SIZE_WEIGHT * math.log(1 + file.chars)
-        - DATA_MALUS * bool(_DATA.search(file.path))
-        - EXAMPLE_MALUS * bool(_EXAMPLE.search(file.path))
-        - PAGE_MALUS * bool(_PAGE.search(file.path))
-    )
+    path = file.path.lower()
+    score = SIZE_WEIGHT * math.log(1 + file.chars)
+    if path.endswith(_DATA):
+        score -= DATA_MALUS
+    elif path.endswith(_PAGES):
+        score -= PAGE_MALUS
+    return score if _EXAMPLES.isdisjoint(path.split(b"/")[:-1]) else score - EXAMPLE_MALUS
