@@ -37,7 +37,7 @@ async def test_a_recorded_but_unreported_delivery_is_reported_once(place: Path) 
     async def append(events: Sequence[Event]) -> None:
         log.extend(events)
 
-    async with hutch.workspace(str(origin)) as workspace, event_log(hutch.loaded.paths) as rows:
+    async with hutch.workspace(str(origin)) as workspace, event_log(hutch.loaded) as rows:
         start = await workspace.snapshot("before")
         await workspace.write("new", b"1\n")
         last = await workspace.snapshot("after")
@@ -82,7 +82,7 @@ async def test_a_secret_that_tests_print_is_not_delivered(place: Path) -> None:
     async def append(events: Sequence[Event]) -> None:
         return None
 
-    async with hutch.workspace(str(origin)) as workspace, event_log(hutch.loaded.paths) as rows:
+    async with hutch.workspace(str(origin)) as workspace, event_log(hutch.loaded) as rows:
         start = await workspace.snapshot("before")
         await workspace.write("new", b"1\n")
         last = await workspace.snapshot("after")

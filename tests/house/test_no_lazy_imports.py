@@ -191,6 +191,12 @@ LATE = {
     ): "only a file that is wrong needs the words for it",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",
     ("hutch.store.database", "alembic.config"): "as above",
+    (
+        "hutch.store.open_database",
+        "hutch.store.postgresql_database",
+    ): "the driver takes 50 ms, and only a database in PostgreSQL needs it",
+    ("hutch.flows.doctor_checks.postgresql_database", "hutch.store.postgresql_check"): "as above",
+    ("hutch.cli.commands.migrate", "hutch.store.database_migration"): "as above",
 }
 BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",

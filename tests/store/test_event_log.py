@@ -23,6 +23,7 @@ from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_write_sql import Transaction
+from hutch.store.open_database import open_sqlite
 from hutch.store.payload_retention import Pruned, prune
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
@@ -32,7 +33,7 @@ from tests.forked_command import PLAIN, Forked
 
 from .direct_sql import sql
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.sqlite]
 
 
 def message_event(text: str) -> MessageSent:
@@ -351,8 +352,8 @@ async def test_a_closed_log_says_so(tmp_path: Path) -> None:
 
 
 async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> None:
-    engine = open_database(tmp_path / "hutch.db")
-    log = SqlLog(engine, tmp_path / "hutch.db", Blobs(tmp_path / "blobs"), Signer.open(tmp_path / "key.pem"))
+    database = open_sqlite(tmp_path / "hutch.db")
+    log = SqlLog(database, Blobs(tmp_path / "blobs"), Signer.open(tmp_path / "key.pem"))
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
     following = asyncio.create_task(anext(log.follow(session_id, after=1), None))
@@ -363,7 +364,7 @@ async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> N
     closing.cancel()
     assert await asyncio.wait_for(following, DEADLINE_S) is None
     await log.close()
-    engine.dispose()
+    database.engine.dispose()
 
 
 async def test_a_damaged_blob_is_not_taken_for_the_truth(log: SqlLog, tmp_path: Path) -> None:

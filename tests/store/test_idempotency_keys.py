@@ -1,8 +1,7 @@
 """The response to a request with a key is stored in the same transaction as its effect."""
 
-from pathlib import Path
-
 import pytest
+from sqlalchemy import func, select, update
 
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.session import Session, SessionInput
@@ -16,10 +15,10 @@ from hutch.store.idempotency_keys import (
     RequestKey,
     StoredAnswer,
 )
+from hutch.store.schema import answered_requests
 from hutch.store.session_inputs import Inputs
 from hutch.store.sessions import add_session
 from hutch.system.clock_without_jumps import wall_ms
-from tests.store.direct_sql import sql
 
 pytestmark = pytest.mark.anyio
 REQUEST = RequestKey("usr_1", "key", "hash")
@@ -69,18 +68,16 @@ async def test_a_refused_request_may_be_sent_again_and_a_kept_answer_stays(log: 
 
 
 @pytest.mark.parametrize("sweep", [False, True])
-async def test_answers_of_yesterday_are_forgotten(log: SqlLog, tmp_path: Path, sweep: bool) -> None:
+async def test_answers_of_yesterday_are_forgotten(log: SqlLog, sweep: bool) -> None:
     other = RequestKey("usr_1", "other", "hash")
     for request in (REQUEST, other):
         await begin(log, request)
         await AnsweredRequests(log).store(request, ANSWER)
-    sql(
-        tmp_path / "hutch.db",
-        "UPDATE answered_requests SET at_ms = ?",
-        given=(wall_ms() - RETENTION_MS - 1000,),
-    )
+    yesterday = update(answered_requests).values(at_ms=wall_ms() - RETENTION_MS - 1000)
+    await log.change(lambda connection: connection.execute(yesterday))
     assert await AnsweredRequests(log).begin(REQUEST, atomic=False, sweep=sweep) == (None, 0)
-    assert sql(tmp_path / "hutch.db", "SELECT count(*) FROM answered_requests") == [(1 if sweep else 2,)]
+    left = select(func.count()).select_from(answered_requests)
+    assert await log.fetch(lambda connection: connection.scalar(left)) == (1 if sweep else 2)
 
 
 async def test_an_answer_is_written_with_what_was_asked_for(log: SqlLog, session: SessionId) -> None:

@@ -8,10 +8,13 @@ import pytest
 
 from hutch.domain.events import Entry, MessageSent, SessionOpened, UnknownEvent
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.store.commit_watch import LogGrowth
+from hutch.store.data_version_watch import DataVersionWatch
 from hutch.store.database import open_database
+from hutch.store.database_location import DatabaseLocation
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.log_append_batch import INLINE_BYTES
-from hutch.store.log_notifier import MAX_BUFFERED_ENTRIES, LogGrowth, Notifier, Subscription
+from hutch.store.log_notifier import MAX_BUFFERED_ENTRIES, Notifier, Subscription
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +71,9 @@ async def test_a_subscription_without_news_is_notified_once() -> None:
         await asyncio.wait_for(subscription.wait(5), 0.01)
 
 
-async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tmp_path: Path) -> None:
+async def test_what_is_followed_is_what_is_read_whoever_wrote_it(
+    log: SqlLog, location: DatabaseLocation, tmp_path: Path
+) -> None:
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
     unknown = UnknownEvent("other.happened", b'{"type":"other.happened"}')
@@ -80,9 +85,7 @@ async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tm
         for turn in range(40):
             await into.append(session_id, [events[turn % 5]] * (1 + turn % 3))
 
-    async with open_log(
-        tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "keys" / "signing.pem"
-    ) as other:
+    async with open_log(location, tmp_path / "blobs", tmp_path / "keys" / "signing.pem") as other:
         writing = [asyncio.ensure_future(write(each)) for each in (log, other, log)]
         followed: list[Entry] = []
         wanted = 1 + 3 * sum(1 + turn % 3 for turn in range(40))
@@ -99,7 +102,7 @@ async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tm
 
 async def test_a_follower_who_leaves_during_the_end_does_not_hold_that_up(tmp_path: Path) -> None:
     engine = open_database(tmp_path / "hutch.db")
-    subscriptions = Notifier(engine)
+    subscriptions = Notifier(DataVersionWatch(engine))
     with subscriptions.subscribe(new_session_id()):
         closing = asyncio.create_task(subscriptions.close())
         await asyncio.sleep(0)

@@ -1,16 +1,14 @@
 """A log is read backwards from any event, in pages that fit together."""
 
-from pathlib import Path
-
 import pytest
+from sqlalchemy import delete
 
 from hutch.domain.errors import EventsMissing
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.event_log import SqlLog
 from hutch.store.log_reader import PAGE_BYTES
-
-from .direct_sql import sql
+from hutch.store.schema import events
 
 pytestmark = pytest.mark.anyio
 
@@ -42,9 +40,10 @@ async def test_a_page_of_large_events_is_bounded(log: SqlLog) -> None:
     assert await numbers(log, session_id, 5) == [3, 4]
 
 
-async def test_a_page_begins_after_a_missing_event(log: SqlLog, tmp_path: Path) -> None:
+async def test_a_page_begins_after_a_missing_event(log: SqlLog) -> None:
     session_id = await recorded(log, 6)
-    sql(tmp_path / "hutch.db", "DELETE FROM events WHERE seq IN (3, 6)")
+    lost = delete(events).where(events.c.seq.in_((3, 6)))
+    await log.change(lambda connection: connection.execute(lost))
     with pytest.raises(EventsMissing, match="6"):
         await numbers(log, session_id, 7)
     assert await numbers(log, session_id, 6) == [4, 5]

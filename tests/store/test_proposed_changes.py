@@ -1,11 +1,10 @@
 """Changes are kept, found by what people call them, and end once."""
 
 import asyncio
-import sqlite3
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, text
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.proposed_change import Change
@@ -117,12 +116,14 @@ async def test_an_id_is_never_taken_for_what_others_call_a_change(changes: Chang
     assert (await changes.find("last")).id == "chg_c6"
 
 
-async def test_the_oldest_of_many_is_found_by_its_beginning(changes: Changes, tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "hutch.db") as database:
+async def test_the_oldest_of_many_is_found_by_its_beginning(log: SqlLog, changes: Changes) -> None:
+    def add(connection: Connection) -> None:
         names = ", ".join(f'"{name}"' for name in asdict(FIRST) if name not in ("id", "branch"))
         many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10001)"
         copied = f"SELECT 'chg_z' || i, 'many', {names} FROM changes, n WHERE id = 'chg_a2'"
-        database.execute(f"INSERT INTO changes (id, branch, {names}) {many} {copied}")
+        connection.execute(text(f"INSERT INTO changes (id, branch, {names}) {many} {copied}"))
+
+    await log.change(add)
     for name, found in (("chg_a1", FIRST), ("hutch/two", SECOND), ("chg_b", THIRD)):
         assert await changes.find(name) == found
 

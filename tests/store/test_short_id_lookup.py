@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import Connection, text
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import SessionOpened
@@ -11,6 +12,7 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.store.event_log import SqlLog
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import add_run
+from hutch.store.schema import runs
 from hutch.store.sessions import add_session
 from hutch.store.short_id_lookup import find_session_id, find_work_id
 from tests.store.test_proposed_changes import FIRST
@@ -57,10 +59,11 @@ async def test_a_session_is_found_among_sessions_alone(log: SqlLog, session: Ses
 
 
 async def test_the_oldest_of_many_runs_is_found(log: SqlLog, session: SessionId) -> None:
-    def add(connection: object) -> None:
-        for number in range(10_001):
-            run = QueuedRun(id=f"run_z{number:025d}", session_id=session, owner="ada", queued_ms=1)
-            add_run(connection, run)  # type: ignore[arg-type]
+    def add(connection: Connection) -> None:
+        names = ", ".join(f'"{column.name}"' for column in runs.columns if column.name != "id")
+        many = "WITH RECURSIVE n(i) AS (SELECT 10000 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+        copied = f"SELECT 'run_z' || i || 'aaaaaaaaaaaaaaaaaaaa', {names} FROM runs, n WHERE id = '{RUN}'"
+        connection.execute(text(f"INSERT INTO runs (id, {names}) {many} {copied}"))
 
     await log.change(add)
     assert await find_work_id(log, "run_01jd2m4c9k7w6t0q8n5x3vb") == RUN

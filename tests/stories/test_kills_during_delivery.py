@@ -26,7 +26,7 @@ SLOW = call("bash", command="sleep 600", timeout_s=600)  # until the server is k
 
 
 async def proposed(setup: Story) -> list[Change]:
-    async with event_log(loaded(setup.place / "home").paths) as rows:
+    async with event_log(loaded(setup.place / "home")) as rows:
         return await Changes(rows).list()
 
 
@@ -139,7 +139,7 @@ async def works(setup: Story) -> bool:
 
 async def replies_in(setup: Story, session_id: SessionId) -> list[Any]:
     """All events of a session."""
-    async with event_log(loaded(setup.place / "home").paths) as log:
+    async with event_log(loaded(setup.place / "home")) as log:
         entries, found = await log.read(session_id, after=0), []
         while entries:
             found += [each.event for each in entries]

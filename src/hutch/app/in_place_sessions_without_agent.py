@@ -13,7 +13,7 @@ from hutch.settings import LoadedSettings
 def in_place_sessions(loaded: LoadedSettings) -> InPlaceSessions:
     return InPlaceSessions(
         workspaces=workspaces_of(loaded),
-        open_log=partial(event_log, loaded.paths, log_bytes=loaded.settings.sessions.log_bytes),
+        open_log=partial(event_log, loaded, log_bytes=loaded.settings.sessions.log_bytes),
         redactor=redactor(loaded),
         suite_options=suite_options(loaded.settings, auto=False),  # the user decides
     )

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hutch.app import vault_secrets_and_redactor
+from hutch.app.event_log import event_log
 from hutch.app.retention_settings import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
@@ -16,7 +17,7 @@ from hutch.flows.user_running_hutch import system_user
 from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.sessions.live_session_host import LocalHost
 from hutch.settings import LoadedSettings
-from hutch.store.event_log import SqlLog, open_log
+from hutch.store.event_log import SqlLog
 from hutch.store.reserved_runs import reservation_name
 from hutch.system.lazy_dataclass import dataclass
 
@@ -38,8 +39,7 @@ async def open_local(
 ) -> AsyncIterator[Local]:
     """Open a session host in this process; the caller is the installation's first owner."""
     paths, redactor, name = loaded.paths, vault_secrets_and_redactor.redactor(loaded), reservation_name()
-    log_bytes = loaded.settings.sessions.log_bytes
-    async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
+    async with event_log(loaded, log_bytes=loaded.settings.sessions.log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
         await import_approvals(log, paths.approvals)
         hosting = local_host(loaded, log, redactor, reserved_for=name, jobs=jobs, in_place=in_place)

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 from hutch.app import models, vault_secrets_and_redactor
 from hutch.app.allowed_local_repositories import with_fixed_roots
 from hutch.app.change_and_delivery_contexts import change_context
+from hutch.app.event_log import event_log
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
 from hutch.app.outgoing_webhooks import webhook_sender
@@ -25,14 +25,14 @@ from hutch.flows.user_erasure import finish_erasures
 from hutch.gateway.gateway_context import Server
 from hutch.settings import LoadedSettings
 from hutch.store.database_page_check import check_integrity
-from hutch.store.event_log import open_log
 from hutch.system.task_cancellation import running
 
 
 @asynccontextmanager
-async def _sound(database: Path) -> AsyncIterator[None]:
-    """Refuse a damaged database before it is used."""
-    await asyncio.to_thread(check_integrity, database)
+async def _sound(loaded: LoadedSettings) -> AsyncIterator[None]:
+    """Refuse a damaged database before it is used. A PostgreSQL server checks its own."""
+    if loaded.settings.database.url is None:
+        await asyncio.to_thread(check_integrity, loaded.paths.database)
     yield
 
 
@@ -44,10 +44,9 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
     paths, redactor = loaded.paths, vault_secrets_and_redactor.redactor(loaded)
-    log_bytes = loaded.settings.sessions.log_bytes
     async with (
-        open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
-        _sound(paths.database),
+        event_log(loaded, log_bytes=loaded.settings.sessions.log_bytes) as log,
+        _sound(loaded),
         local_host(loaded, log, redactor) as host,
     ):
         await import_approvals(log, paths.approvals)

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 from hutch.app.event_log import event_log
 from hutch.flows.user_accounts import Accounts
-from hutch.settings import Paths
+from hutch.settings import LoadedSettings
 
 
 @asynccontextmanager
-async def accounts(paths: Paths) -> AsyncIterator[Accounts]:
+async def accounts(loaded: LoadedSettings) -> AsyncIterator[Accounts]:
     """Users and tokens; a server that has the database open notices changes within seconds."""
-    async with event_log(paths) as log:
+    async with event_log(loaded) as log:
         yield Accounts(log)

@@ -44,7 +44,7 @@ def directory_tools(
     return DirectoryTools(
         workspaces=workspaces_of(loaded),
         check_directory=partial(check_directory, loaded, plain=plain, unsafe=unsafe_workspace),
-        open_log=lambda: event_log.event_log(loaded.paths, log_bytes=settings.sessions.log_bytes),
+        open_log=lambda: event_log.event_log(loaded, log_bytes=settings.sessions.log_bytes),
         policy=jails.jail_policy(settings, network=network),
         open_jail=open_jail,
         redactor=vault_secrets_and_redactor.redactor(loaded),

@@ -64,6 +64,7 @@ Server
     logs            | hutch.cli.commands.server_log:logs_command | Show the log of the server.
     backup          | hutch.cli.commands.backup:app | Write a backup to one file, and check backups.
     restore FILE    | hutch.cli.commands.backup:restore_command | Restore a backup into an empty place.
+    migrate         | hutch.cli.commands.migrate:migrate_command | Move to a database in PostgreSQL, or back.
     login           | hutch.cli.commands.login_and_logout:login_command | Use a server on another machine.
     logout          | hutch.cli.commands.login_and_logout:logout_command | Forget that server.
 Set-up

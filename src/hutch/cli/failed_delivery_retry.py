@@ -31,7 +31,7 @@ def named_run(loaded: LoadedSettings, name: str) -> tuple[str, Where]:
 
 
 async def _find_in_database(loaded: LoadedSettings, name: str) -> str:
-    async with event_log.event_log(loaded.paths) as log:
+    async with event_log.event_log(loaded) as log:
         return (await Runs(log).get(await find_run_id(log, name))).id
 
 

@@ -58,7 +58,7 @@ async def _find_layer(loaded: LoadedSettings, directory: Path) -> Layer | None:
     """The built layer of a repository that has no packages of its own."""
     if not await asyncio.to_thread((directory / ".git").exists):
         return None
-    async with accounts(loaded.paths) as found:
+    async with accounts(loaded) as found:
         owner = (await found.ensure_owner(await asyncio.to_thread(system_user))).id
     return await environments_of(loaded).find_missing_in(directory, owner)
 

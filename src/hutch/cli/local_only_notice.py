@@ -16,7 +16,7 @@ from hutch.system.server_announcement_and_discovery import find_server
 LOCAL = frozenset(
     {"run", "resume", "approvals", "changes", "review", "eval", "test", "workspace", "mcp", "log", "export"}
     | {"receipt", "erase", "prune", "up", "down", "logs", "doctor", "config", "users", "policy", "tokens"}
-    | {"environment", "questions", "acp", "rerun", "extensions", "hooks", "backup", "restore"}
+    | {"environment", "questions", "acp", "rerun", "extensions", "hooks", "backup", "restore", "migrate"}
 )
 FOLLOWING = frozenset(
     {"shell", "usage", "sessions", "attach", "files", "edit", "diff", "undo", "redo", "status"}

@@ -26,6 +26,8 @@ NONE_YET = "There are no sessions yet. `hutch run` creates one."
 
 def is_new(loaded: settings.LoadedSettings) -> bool:
     """True when no database was ever created here; a lost one leaves its signing key."""
+    if loaded.settings.database.url is not None:
+        return False
     return not loaded.paths.database.exists() and not loaded.paths.signing_key.exists()
 
 
@@ -34,7 +36,7 @@ async def open_sessions(loaded: settings.LoadedSettings) -> AsyncIterator[SqlLog
     """Open the event log of an installation that has one; does not create one."""
     if is_new(loaded):
         raise NotFound(NONE_YET)
-    async with event_log(loaded.paths) as log:
+    async with event_log(loaded) as log:
         yield log
 
 
@@ -42,7 +44,7 @@ async def stored_sessions(
     loaded: settings.LoadedSettings, *, states: Sequence[str], text: str, limit: int, interviews: bool
 ) -> list[dict[str, Any]]:
     """The sessions of this installation as a server would list them, newest first."""
-    async with event_log(loaded.paths) as log:
+    async with event_log(loaded) as log:
         chosen: Any = states  # the caller has checked them
         found = await Sessions(log).page(
             user_id=None, states=chosen, text=text, limit=limit, interviews=interviews

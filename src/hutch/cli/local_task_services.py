@@ -15,6 +15,6 @@ from hutch.flows.user_running_hutch import system_user
 @asynccontextmanager
 async def local_tasks() -> AsyncIterator[tuple[TaskServices, Caller]]:
     """The tasks of this installation, and its owner as the caller. A server may run, too."""
-    async with event_log(settings.load().paths) as log:
+    async with event_log(settings.load()) as log:
         owner = await Accounts(log).ensure_owner(system_user())
         yield TaskServices(log, Redactor(())), Caller(owner, scopes_of(owner.role), "local", "local")

@@ -15,7 +15,7 @@ def with_accounts(work: Callable[[Accounts], Awaitable[None]]) -> None:
     configure_logs(loaded)
 
     async def run() -> None:
-        async with accounts(loaded.paths) as found:
+        async with accounts(loaded) as found:
             await work(found)
 
     asyncio.run(run())

@@ -125,7 +125,7 @@ async def open_repository(
     if url.path is not None:
         root = await asyncio.to_thread(repositories_of(loaded).find_root, url.path, unrestricted=True)
         url = replace(from_path(root), account=url.account)
-    async with accounts(loaded.paths) as found:
+    async with accounts(loaded) as found:
         owner = (await found.ensure_owner(await asyncio.to_thread(system_user))).id
     id = new_workspace_id(f"environment-{url.name}")
     try:

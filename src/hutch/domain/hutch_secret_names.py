@@ -21,6 +21,7 @@ OF_USERS = ("github_token", "github_enterprise_token", *MODEL_KEYS)
 SECRETS = (
     *(*MODEL_KEYS, "github_token", "github_enterprise_token", "github_app_key", "github_webhook_secret"),
     *("mcp_token", "oidc_client_secret", "smtp_password", "report_webhook_secret"),
+    "database_password",
 )
 USES = {  # of each secret, as the end of a sentence
     "anthropic_api_key": "models of Anthropic",
@@ -32,6 +33,7 @@ USES = {  # of each secret, as the end of a sentence
     "github_enterprise_token": "repositories and pull requests on GitHub Enterprise",
     "github_app_key": "the private key of the GitHub App, for its repositories and pull requests",
     "github_webhook_secret": "signatures of the webhooks that GitHub sends",
+    "database_password": "the password of the database in PostgreSQL",
     "mcp_token": "the token of `hutch mcp serve --http`",
     "smtp_password": "e-mails with reports and alerts",
     "report_webhook_secret": "signatures of reports and alerts that go to a webhook",

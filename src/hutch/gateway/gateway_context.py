@@ -16,7 +16,7 @@ from hutch.flows.task_work.task_work_services import TaskWorkServices
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog
-from hutch.store.open_database_loss_check import DatabaseFiles
+from hutch.store.open_database import FileCheck
 from hutch.store.table_access import Rows
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
@@ -32,7 +32,7 @@ class Server:
     interviews: InterviewServices
     webhooks: WebhookSender
     task_work: TaskWorkServices
-    database_files: DatabaseFiles
+    database_files: FileCheck
     changes: ChangeContext
     list_models: Callable[[str], Awaitable[UsableModels]]  # for a user, by id
     read_secrets: Callable[[Collection[str]], Mapping[str, str]]  # of the installation. Blocks the thread.

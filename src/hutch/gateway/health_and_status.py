@@ -29,7 +29,7 @@ from hutch.gateway.request_and_response_bodies import Out, answer
 from hutch.gateway.rest.base_route import PREFIX, PROBLEMS, server_of
 from hutch.jail.machine_checks import attempt, jail
 from hutch.sessions.live_session_host import LocalHost
-from hutch.store.database_readiness import check_schema, check_writable
+from hutch.store.database_readiness import check_schema, check_writable, database_bytes
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.lazy_dataclass import dataclass
@@ -175,7 +175,7 @@ async def status_of(server: Server, problems: Mapping[str, str]) -> dict[str, An
         "jails": host_of(server).jails,
         "followers": host_of(server).followers,
         "memory_bytes": memory_bytes(),
-        "database_bytes": await asyncio.to_thread(database_bytes, server.loaded.paths.database),
+        "database_bytes": await database_bytes(server.rows, server.loaded.paths.database),
         "problems": problems,
     }
 
@@ -183,9 +183,3 @@ async def status_of(server: Server, problems: Mapping[str, str]) -> dict[str, An
 def memory_bytes() -> int:
     """The resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
-
-
-def database_bytes(path: Path) -> int:
-    """The size of the database with its write-ahead log."""
-    files = (path, path.with_name(f"{path.name}-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())

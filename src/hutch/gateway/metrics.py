@@ -31,9 +31,10 @@ from hutch.domain.trace_id import traced
 from hutch.gateway.auth.authenticator import client_of
 from hutch.gateway.auth.caller_dependency import authenticator_of
 from hutch.gateway.gateway_context import Server
-from hutch.gateway.health_and_status import database_bytes, host_of
+from hutch.gateway.health_and_status import host_of
 from hutch.gateway.log_event_metrics import Counts
 from hutch.gateway.stream.open_streams import streams_of
+from hutch.store.database_readiness import database_bytes
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 
@@ -121,7 +122,7 @@ class Metrics:
         self._jails.set(host.jails)
         self._followers.set(host.followers)
         self._streams.set(streams)
-        self._database.set(await asyncio.to_thread(database_bytes, server.loaded.paths.database))
+        self._database.set(await database_bytes(server.rows, server.loaded.paths.database))
         return generate_latest(self.registry)
 
     async def _watch_loop(self) -> None:

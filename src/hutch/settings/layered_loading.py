@@ -42,6 +42,7 @@ FLAG, DEFAULT = "the command line", "default"
 OTHER_VARIABLES = frozenset({"HUTCH_HOME", "HUTCH_SERVER", "HUTCH_TOKEN"})
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
+MAY_HOLD_PASSWORD = frozenset({"database.url"})  # by mistake
 _SECRETIVE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 # Kubernetes sets these for a service named hutch or hutch-something; they are not settings.
 _FOREIGN = re.compile(
@@ -270,7 +271,7 @@ def _quote_name(name: str) -> str:
 
 def _quote_value(name: str, value: object) -> str:
     """A value for a message: short, on one line, without secrets."""
-    if _SECRETIVE.search(name):
+    if _SECRETIVE.search(name) or name in MAY_HOLD_PASSWORD:
         return "a value that is not shown"
     if isinstance(value, ByteSize):
         return size_text(value)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from hutch.settings.code_search_section import Search
+from hutch.settings.database_section import Database
 from hutch.settings.environment_section import Environment
 from hutch.settings.execution_and_question_sections import Execution, Questions
 from hutch.settings.extension_section import Extensions
@@ -240,6 +241,7 @@ class Settings(BaseModel):
     search: Search = Search()
     server: Server = Server()
     sessions: Sessions = Sessions()
+    database: Database = Database()
     oidc: Oidc = Oidc()
     github: Github = Github()
     webhooks: Webhooks = Webhooks()

@@ -24,6 +24,7 @@ Settings of Hutch for this repository; they count from the commit in which a ses
 front of a name to change it. A repository may set only what is listed here, and of limits only lower values
 than those of the user or server; others are ignored. At most 8 KiB."""
 EXAMPLES = {
+    "database.url": "postgresql://hutch@db.example.com/hutch",
     "model": "anthropic:claude-sonnet-4-5",
     "models.anthropic_base_url": "https://api.anthropic.com",
     "models.openai_base_url": "https://api.openai.com/v1",

@@ -13,6 +13,7 @@ from sqlalchemy import (
     case,
     func,
     literal,
+    literal_column,
     select,
     union_all,
 )
@@ -103,7 +104,9 @@ class Analytics:
         def read(connection: Connection) -> list[Row]:
             own = analytics_session_latencies
             source = _visible(analytics_latencies, own, window, ["kind", "name"], names)
-            key = source.c.kind + "/" + source.c.name
+            # Two parameters would be two keys to PostgreSQL.
+            slash: ColumnElement[str] = literal_column("'/'")
+            key = source.c.kind + slash + source.c.name
             return _grouped(connection, select(), source, key, names, by_time, (), "count")
 
         return await self._rows.fetch(read)

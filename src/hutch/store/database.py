@@ -63,11 +63,6 @@ class Migrations:
 MIGRATIONS = Migrations(Path(__file__).with_name("migrations"), REVISIONS)
 
 
-def replace_lost_database(path: Path) -> None:
-    """Create an empty database for an installation that lost its own. Its keys and blobs stay."""
-    open_database(path, start_empty=True).dispose()
-
-
 def open_database(
     path: Path,
     *,
@@ -81,8 +76,9 @@ def open_database(
     """
     with translate_errors(path):
         _make_directory(path.parent)
+        _check_moved(path)
         check_files(path)
-        left = _left_behind(path.parent)  # first: another process may be making both
+        left = left_behind(path.parent)  # first: another process may be making both
         if start_empty and has_records(path):
             raise Conflict(f"There is a database at {path}. Start without --new, or move it away.")
         if left and not start_empty:
@@ -93,6 +89,35 @@ def open_database(
         if start_empty:
             _mark_as_new(path)
         return _connect(path, busy_timeout_s)
+
+
+def create_database(path: Path) -> Engine:
+    """Connect to a file beside the database of an installation; create it or complete its schema."""
+    _make_file(path)
+    if read_revision(path) != MIGRATIONS.revisions[-1]:
+        _migrate(path, MIGRATIONS)
+    return _connect(path)
+
+
+def moved_file(path: Path) -> Path:
+    """The name of a database after its rows have moved to PostgreSQL."""
+    return Path(f"{path}.moved")
+
+
+def mark_as_moved(path: Path) -> None:
+    """Give a database that nobody may use any more another name; processes that have it open notice."""
+    for ending in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            Path(f"{path}{ending}").rename(f"{moved_file(path)}{ending}")
+
+
+def _check_moved(path: Path) -> None:
+    moved = moved_file(path)
+    if moved.exists() and not path.exists():
+        raise Unavailable(
+            f"The rows of this installation moved to PostgreSQL; {moved} has those from before. Set "
+            "database.url to that database, or move them back: hutch migrate --to sqlite"
+        )
 
 
 def check_files(path: Path) -> None:
@@ -163,7 +188,7 @@ def _has_room(directory: Path) -> bool:
     return found.f_bavail * found.f_frsize >= WAL_INDEX_STEP_BYTES
 
 
-def _left_behind(data: Path) -> list[str]:
+def left_behind(data: Path) -> list[str]:
     """The display names of files that exist only after the database was created."""
     return [name for name, pattern in REMAINING_FILES.items() if any(data.glob(pattern))]
 

@@ -1,4 +1,6 @@
-"""Readiness checks: the schema is current, and the database is writable."""
+"""Readiness checks: the schema is current, and the database is writable. Also its size."""
+
+from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, text
 
@@ -29,3 +31,15 @@ async def check_writable(rows: Rows) -> None:
         connection.execute(delete(answered_requests).where(*is_mark))
 
     await rows.change(write)
+
+
+async def database_bytes(rows: Rows, file: Path) -> int:
+    """The size of the database; of SQLite, whose file this is, with its write-ahead log."""
+
+    def measure(connection: Connection) -> int:
+        if connection.dialect.name == "postgresql":
+            return int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0)
+        files = (file, file.with_name(f"{file.name}-wal"))
+        return sum(each.stat().st_size for each in files if each.exists())
+
+    return await rows.fetch(measure)

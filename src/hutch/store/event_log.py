@@ -19,14 +19,8 @@ from hutch.domain.log_entry_audience import Reader
 from hutch.store import schema
 from hutch.store.analytics_from_events import AnalyticsChange, AnalyticsState
 from hutch.store.analytics_rollup import AnalyticsProjection, erase_analytics
-from hutch.store.database import (
-    BUSY_TIMEOUT_S,
-    MAX_CONCURRENT_EXPORTS,
-    MAX_IDLE_WAL_BYTES,
-    DatabaseDamaged,
-    open_database,
-    translate_errors,
-)
+from hutch.store.database import BUSY_TIMEOUT_S, MAX_CONCURRENT_EXPORTS, DatabaseDamaged
+from hutch.store.database_location import DatabaseLocation
 from hutch.store.event_log_interface import Evidence, Head, Listener, SearchResult
 from hutch.store.event_text_copy_erasure import collect_texts, erase_copies
 from hutch.store.large_payload_files import Blobs
@@ -49,7 +43,7 @@ from hutch.store.log_size_limit import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_write_sql import Transaction
 from hutch.store.log_writer import Writer
 from hutch.store.newest_events_over_sessions import NewestEvents, Place, find_newest, read_newest_position
-from hutch.store.open_database_loss_check import DatabaseFiles
+from hutch.store.open_database import OpenDatabase, open_location
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector
 from hutch.store.schema import logs
@@ -72,27 +66,27 @@ logger = structlog.get_logger()
 
 @asynccontextmanager
 async def open_log(
-    path: Path,
+    location: DatabaseLocation,
     blobs: Path,
     signing_key: Path,
     *,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
     log_bytes: int = DEFAULT_LOG_BYTES,
 ) -> AsyncIterator["SqlLog"]:
-    """Open the event log at `path`; on exit everything is written and signed."""
-    engine = await asyncio.to_thread(open_database, path, busy_timeout_s=busy_timeout_s)
+    """Open the event log in a database; on exit everything is written and signed."""
+    database = await asyncio.to_thread(open_location, location, busy_timeout_s=busy_timeout_s)
     try:
-        with translate_errors(path):
-            await asyncio.to_thread(_raise_id_clock, engine)
+        with database.translate_errors():
+            await asyncio.to_thread(_raise_id_clock, database.engine)
             signer = Signer.open(signing_key)
-            await asyncio.to_thread(_warn_of_new_key, engine, signer, signing_key)
-            log = SqlLog(engine, path, Blobs(blobs), signer, log_bytes)
+            await asyncio.to_thread(_warn_of_new_key, database.engine, signer, signing_key)
+            log = SqlLog(database, Blobs(blobs), signer, log_bytes)
         try:
             yield log
         finally:
             await log.close()
     finally:
-        engine.dispose()
+        database.engine.dispose()
 
 
 def _raise_id_clock(engine: Engine) -> None:
@@ -124,22 +118,18 @@ class SqlLog:
     """`EventLog` over SQL: one writer thread, a few reader threads, and a free event loop."""
 
     def __init__(
-        self, engine: Engine, path: Path, blobs: Blobs, signer: Signer, log_bytes: int = DEFAULT_LOG_BYTES
+        self, database: OpenDatabase, blobs: Blobs, signer: Signer, log_bytes: int = DEFAULT_LOG_BYTES
     ) -> None:
         self.listeners: list[Listener] = []
-        self._engine = engine
-        self._path = path
+        self._database = database
         self._blobs = blobs
         self._signer = signer
         self._log_bytes = log_bytes
-        self._notifier = Notifier(engine)
+        self._notifier = Notifier(database.commit_watch())
         self._readers = ThreadPoolExecutor(MAX_CONCURRENT_READS, thread_name_prefix="store-read")
         self._notary = Notary(signer)
-        transaction = Transaction(engine)
-        self.database_files = DatabaseFiles(path, MAX_IDLE_WAL_BYTES)
-        self._writer = Writer(
-            transaction, path, blobs, self._notary, self._notifier.notify, log_bytes, self.database_files
-        )
+        self.database_files = database.files
+        self._writer = Writer(database, blobs, self._notary, self._notifier.notify, log_bytes)
         self._searches = asyncio.Semaphore(MAX_CONCURRENT_SEARCHES)
         self._exports = asyncio.Semaphore(MAX_CONCURRENT_EXPORTS)
         self._unfinished: set[asyncio.Task[Any]] = set()
@@ -287,7 +277,7 @@ class SqlLog:
         async with self._exports:
             await self.head(session_id)
             await self._writer.work(lambda transaction: self._notary.sign_head(transaction, session_id))
-            view = EvidenceView(self._engine, self._path, self._blobs, session_id, reader, self._signer)
+            view = EvidenceView(self._database, self._blobs, session_id, reader, self._signer)
             async with view as evidence:
                 yield evidence
 
@@ -377,7 +367,7 @@ class SqlLog:
 
         def run() -> T:
             try:
-                with translate_errors(self._path), self._engine.connect() as connection:
+                with self._database.translate_errors(), self._database.engine.connect() as connection:
                     return query(connection)
             except DatabaseDamaged as error:
                 self.database_files.fail(error)

@@ -1,39 +1,26 @@
 """Notifies subscribers when a log has grown.
 
 The writer of the same process passes on the new entries, so a subscriber that keeps up
-never queries the database. For commits of other processes, a thread polls SQLite every
-few milliseconds while there are subscribers.
+never queries the database. Commits of other processes are watched by a thread while there
+are subscribers.
 """
 
 import asyncio
-import sqlite3
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import cast
 
 import structlog
-from sqlalchemy import Connection, Engine
 
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
-from hutch.system.lazy_dataclass import dataclass
+from hutch.store.commit_watch import CommitWatch, LogGrowth
 
-WATCH_INTERVAL_S = 0.008
-NEWEST = "SELECT max(position) FROM events"
-GROWN = "SELECT session_id, seq FROM logs WHERE id IN (SELECT DISTINCT log_id FROM events WHERE position > ?)"
+RETRY_DELAY_S = 1.0
 MAX_BUFFERED_ENTRIES = 32  # small ones; a subscriber that is further behind reads the log
 
 logger = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class LogGrowth:
-    """The new length of a log, and its new entries if they are in memory."""
-
-    seq: int
-    entries: Sequence[Entry] = ()
 
 
 class Subscription:
@@ -74,8 +61,8 @@ class Subscription:
 class Notifier:
     """The subscriptions to all logs."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, watch: CommitWatch) -> None:
+        self._commits = watch
         self._loop = asyncio.get_running_loop()
         self._subscriptions: dict[SessionId, set[Subscription]] = {}
         self._followed = Event()
@@ -99,6 +86,7 @@ class Notifier:
                 del self._subscriptions[session_id]
             if not self._subscriptions and not self._closed:  # otherwise the thread would never see the end
                 self._followed.clear()
+                self._commits.interrupt()
 
     def notify(self, grown: Mapping[SessionId, LogGrowth]) -> None:
         for session_id, growth in grown.items():
@@ -115,6 +103,7 @@ class Notifier:
         self._closed = True
         self._followed.set()
         if self._thread:
+            self._commits.interrupt()
             await asyncio.to_thread(self._thread.join)
         self.notify_all()
 
@@ -124,38 +113,13 @@ class Notifier:
         pause = Event()
         while self._followed.wait() and not self._closed:
             try:
-                with self._engine.connect() as connection:
-                    self._watch_while_followed(connection, pause)
+                self._commits.run(lambda: self._followed.is_set() and not self._closed, self._report)
             except Exception:  # subscribers depend on it: retry after any error
                 logger.warning("store.watch_failed", exc_info=True)
-                pause.wait(1.0)
+                pause.wait(RETRY_DELAY_S)
 
-    def _watch_while_followed(self, connection: Connection, pause: Event) -> None:
-        # Without SQLAlchemy: this runs 125 times a second.
-        database = cast(sqlite3.Connection, connection.connection.driver_connection)
-        version = _version(database)
-        position = _newest(database)
-        self._loop.call_soon_threadsafe(self.notify_all)  # for commits before this thread started
-        while self._followed.is_set() and not self._closed:
-            pause.wait(WATCH_INTERVAL_S)
-            now = _version(database)
-            if now == version:
-                continue
-            version = now
-            newest = _newest(database)
-            if newest == position:
-                continue
-            if newest < position:  # rows were deleted: subscribers must check
-                self._loop.call_soon_threadsafe(self.notify_all)
-            grown = {SessionId(id): LogGrowth(seq) for id, seq in database.execute(GROWN, (position,))}
-            position = newest
+    def _report(self, grown: Mapping[SessionId, LogGrowth] | None) -> None:
+        if grown is None:
+            self._loop.call_soon_threadsafe(self.notify_all)
+        else:
             self._loop.call_soon_threadsafe(self.notify, grown)
-
-
-def _version(database: sqlite3.Connection) -> int:
-    """A number that changes whenever any other connection commits."""
-    return int(database.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _newest(database: sqlite3.Connection) -> int:
-    return int(database.execute(NEWEST).fetchone()[0] or 0)

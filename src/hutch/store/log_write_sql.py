@@ -6,14 +6,13 @@ run on the driver, which takes a third of the time of SQLAlchemy.
 
 import sqlite3
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
-from sqlalchemy import BindParameter, Engine, bindparam, delete, select, update
+from sqlalchemy import BindParameter, Connection, Dialect, Engine, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from hutch.domain.ids import SessionId
-from hutch.store.compiled_statement_cache import Dialect
 from hutch.store.event_log_interface import Head
 from hutch.store.hash_chain import GENESIS
 from hutch.store.schema import blob_deletions, events, logs, public_keys, statements
@@ -61,7 +60,8 @@ class _Sql:
 
 
 @cache
-def _compile_statements() -> _Sql:
+def _compile_statements(dialect: Dialect) -> _Sql:
+    compile = partial(_compile, dialect)
     log_id: BindParameter[int] = bindparam("log_id")
     seq: BindParameter[int] = bindparam("seq")
     name: BindParameter[str] = bindparam("name")
@@ -69,27 +69,29 @@ def _compile_statements() -> _Sql:
     changed = columns.replace("opened_ms ", "")
     here = events.c.log_id == log_id
     return _Sql(
-        select_log=_compile(select(logs).where(logs.c.session_id == bindparam("session_id"))),
-        select_unsigned=_compile(select(logs.c.session_id).where(logs.c.signed_seq < logs.c.seq)),
-        insert_log=_compile(insert(logs), f"session_id {columns}"),
-        update_log=_compile(update(logs).where(logs.c.id == log_id), changed),
-        insert_event=_compile(insert(events), "log_id seq at_ms type payload_hash hash salt payload"),
-        select_payloads=_compile(
+        select_log=compile(select(logs).where(logs.c.session_id == bindparam("session_id"))),
+        select_unsigned=compile(select(logs.c.session_id).where(logs.c.signed_seq < logs.c.seq)),
+        insert_log=compile(insert(logs), f"session_id {columns}"),
+        update_log=compile(update(logs).where(logs.c.id == log_id), changed),
+        insert_event=compile(insert(events).inline(), "log_id seq at_ms type payload_hash hash salt payload"),
+        select_payloads=compile(
             select(events.c.seq, events.c.payload_hash, events.c.payload.is_(None)).where(
                 here, events.c.seq.between(bindparam("first"), bindparam("last")), events.c.salt.is_not(None)
             )
         ),
-        erase_event=_compile(update(events).where(here, events.c.seq == seq), "salt payload"),
-        insert_statement=_compile(insert(statements), "log_id kind seq hash at_ms reason key signature"),
-        insert_key=_compile(insert(public_keys).on_conflict_do_nothing(), "fingerprint public_key"),
-        insert_blob_deletion=_compile(insert(blob_deletions).on_conflict_do_nothing(), "name"),
-        select_blob_deletions=_compile(select(blob_deletions.c.name)),
-        delete_blob_deletion=_compile(delete(blob_deletions).where(blob_deletions.c.name == name)),
+        erase_event=compile(update(events).where(here, events.c.seq == seq), "salt payload"),
+        insert_statement=compile(
+            insert(statements).inline(), "log_id kind seq hash at_ms reason key signature"
+        ),
+        insert_key=compile(insert(public_keys).on_conflict_do_nothing(), "fingerprint public_key"),
+        insert_blob_deletion=compile(insert(blob_deletions).on_conflict_do_nothing(), "name"),
+        select_blob_deletions=compile(select(blob_deletions.c.name)),
+        delete_blob_deletion=compile(delete(blob_deletions).where(blob_deletions.c.name == name)),
     )
 
 
-def _compile(statement: Any, columns: str = "") -> str:
-    return str(statement.compile(dialect=Dialect(), column_keys=columns.split() or None))
+def _compile(dialect: Dialect, statement: Any, columns: str = "") -> str:
+    return str(statement.compile(dialect=dialect, column_keys=columns.split() or None))
 
 
 class Transaction:
@@ -97,12 +99,17 @@ class Transaction:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._sql = _compile_statements()
+        self._sql = _compile_statements(engine.dialect)
         self._connect()
 
     def _connect(self) -> None:
-        self.rows = self._engine.connect()  # the same connection, for infrequent statements
-        self._driver = cast(sqlite3.Connection, self.rows.connection.driver_connection)
+        self._rows = self._engine.connect()
+        self._driver = cast(sqlite3.Connection, self._rows.connection.driver_connection)
+
+    @property
+    def rows(self) -> Connection:
+        """The same connection, for infrequent statements."""
+        return self._rows
 
     def begin(self) -> None:
         self._driver.execute("BEGIN IMMEDIATE")  # take the write lock now: heads read below stay true
@@ -116,7 +123,7 @@ class Transaction:
             if self._driver.in_transaction:
                 self._driver.execute("ROLLBACK")
         except sqlite3.Error:
-            broken = self.rows
+            broken = self._rows
             self._connect()  # first: SQLite removes the write-ahead file with its last connection
             broken.invalidate()
             broken.close()
@@ -144,7 +151,7 @@ class Transaction:
 
     def close(self) -> None:
         self.rollback()
-        self.rows.close()
+        self._rows.close()
 
     def try_to_write(self) -> None:
         """Write and delete a row, to test whether the database is writable."""

@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -22,14 +21,14 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, DataGone
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
-from hutch.store.database import DatabaseDamaged, translate_errors
+from hutch.store.commit_watch import LogGrowth
+from hutch.store.database import DatabaseDamaged
 from hutch.store.event_log_interface import Head
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_append_batch import Append, AppendBatch
 from hutch.store.log_head_signing import Notary
-from hutch.store.log_notifier import LogGrowth
 from hutch.store.log_write_sql import Transaction
-from hutch.store.open_database_loss_check import DatabaseFiles
+from hutch.store.open_database import OpenDatabase
 from hutch.store.payload_erasure import delete_pending_blobs
 from hutch.store.unwritten_events import Gaps, is_storage_failure
 from hutch.system.lazy_dataclass import dataclass
@@ -66,17 +65,15 @@ class Writer:
 
     def __init__(
         self,
-        transaction: Transaction,
-        path: Path,
+        database: OpenDatabase,
         blobs: Blobs,
         notary: Notary,
         on_commit: Callable[[Mapping[SessionId, LogGrowth]], None],
         log_bytes: int,
-        database_files: DatabaseFiles,
     ) -> None:
-        self._transaction = transaction
-        self._path = path
-        self._database_files = database_files
+        self._database = database
+        self._transaction = database.open_transaction()
+        self._database_files = database.files
         self._blobs = blobs
         self._notary = notary
         self._on_commit = on_commit
@@ -209,7 +206,7 @@ class Writer:
     def _attempt(self, do: Callable[[Transaction], T]) -> T | Exception:
         """Run `do` in its own transaction. Errors are returned after a rollback."""
         try:
-            with translate_errors(self._path):
+            with self._database.translate_errors():
                 self._database_files.check()
                 self._transaction.begin()
                 result = do(self._transaction)

@@ -39,7 +39,7 @@ logs = Table(
     Column("payload_bytes", BigInteger, nullable=False),  # of all its events, erased ones included
     Column("omitted", Text, nullable=False),  # omitted events since the last marker; see `log_limit`
 )
-Index("logs_unsigned", logs.c.id, sqlite_where=logs.c.signed_seq < logs.c.seq)
+Index("logs_unsigned", logs.c.id, sqlite_where=logs.c.signed_seq < logs.c.seq)  # partial in PostgreSQL, too
 
 events = Table(
     "events",

@@ -10,20 +10,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, func, select
 
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import Reader, audience_in
-from hutch.store.database import translate_errors
 from hutch.store.event_log_interface import ErasedMeanwhile, Evidence
 from hutch.store.hash_chain import Record
 from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.log_damage_check import HEAD_STATEMENT_KINDS, find_defects
 from hutch.store.log_reader import log_and_newest, read_head, read_public_keys, read_records, read_statements
+from hutch.store.open_database import OpenDatabase
 from hutch.store.schema import events
 from hutch.store.signed_log_head_statements import Signer, Statement
 
@@ -37,10 +36,9 @@ class EvidenceView:
     """A read transaction and the thread it lives in."""
 
     def __init__(
-        self, engine: Engine, path: Path, blobs: Blobs, session_id: SessionId, reader: Reader, signer: Signer
+        self, database: OpenDatabase, blobs: Blobs, session_id: SessionId, reader: Reader, signer: Signer
     ) -> None:
-        self._engine = engine
-        self._path = path
+        self._database = database
         self._blobs = blobs
         self._session_id = session_id
         self._reader = reader
@@ -66,14 +64,14 @@ class EvidenceView:
 
     async def _run(self, do: Callable[[], T]) -> T:
         def run() -> T:
-            with translate_errors(self._path):
+            with self._database.translate_errors():
                 return do()
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
     def _open(self) -> Evidence:
-        connection = self._connection = self._engine.connect()
-        connection.exec_driver_sql("BEGIN")  # later writes and erasures are invisible
+        connection = self._connection = self._database.engine.connect()
+        connection.exec_driver_sql(self._database.begin_snapshot)  # later writes and erasures are invisible
         head = read_head(connection, self._session_id)
         statements = read_statements(connection, self._session_id)
         # Events appended since the head was signed belong to the next export.

@@ -4,7 +4,7 @@ Events after the last signature of an open log are in the chain, but nobody has 
 They are counted.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import field
 from pathlib import Path
 
@@ -42,30 +42,43 @@ def check_stored_logs(path: Path, blobs: Path, on_log: Callable[[int], None]) ->
 
     `on_log` gets the number of checked logs, and may raise to stop.
     """
-    report = LogsReport()
     engine = open_database(path)
     try:
         with translate_errors(path), engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")
-            public_keys = read_public_keys(connection)
-            for row in connection.execute(select(logs).order_by(logs.c.id)).all():
-                check = RecordCheck(frozenset(), ())
-                check.session, check.public_keys = row.session_id, public_keys
-                try:
-                    _check_log(connection, Blobs(blobs), SessionId(row.session_id), check)
-                    if (check.events, check.head) != (row.seq, row.hash):
-                        raise InvalidRecord(f"The head of the log is not event {check.events}.")
-                except (InvalidRecord, HutchError) as problem:
-                    report.problems[row.session_id] = str(problem)
-                report.logs += 1
-                report.events += check.events
-                report.erased += check.erased
-                report.unsigned += check.events - check.covered
-                report.keys |= check.signers
-                on_log(report.logs)
+            report = check_logs(connection, Blobs(blobs), on_log)
             connection.exec_driver_sql("ROLLBACK")
     finally:
         engine.dispose()
+    return report
+
+
+def check_logs(
+    connection: Connection,
+    blobs: Blobs,
+    on_log: Callable[[int], None],
+    only: Collection[str] | None = None,
+) -> LogsReport:
+    """Check every log, or only those of these sessions, while nobody writes."""
+    report = LogsReport()
+    public_keys = read_public_keys(connection)
+    for row in connection.execute(select(logs).order_by(logs.c.id)).all():
+        if only is not None and row.session_id not in only:
+            continue
+        check = RecordCheck(frozenset(), ())
+        check.session, check.public_keys = row.session_id, public_keys
+        try:
+            _check_log(connection, blobs, SessionId(row.session_id), check)
+            if (check.events, check.head) != (row.seq, row.hash):
+                raise InvalidRecord(f"The head of the log is not event {check.events}.")
+        except (InvalidRecord, HutchError) as problem:
+            report.problems[row.session_id] = str(problem)
+        report.logs += 1
+        report.events += check.events
+        report.erased += check.erased
+        report.unsigned += check.events - check.covered
+        report.keys |= check.signers
+        on_log(report.logs)
     return report
 
 

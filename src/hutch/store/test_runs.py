@@ -6,11 +6,14 @@ the totals stay.
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
     Connection,
+    Dialect,
     Row,
     RowMapping,
     Select,
@@ -26,7 +29,6 @@ from hutch.domain.errors import NotFound
 from hutch.domain.one_line_text import echo
 from hutch.domain.recorded_test_runs import CaseKey, KnownOutcomes, PastOutcome, RecordedCase, RecordedRun
 from hutch.domain.test_run_events import Outcome
-from hutch.store.compiled_statement_cache import Dialect
 from hutch.store.event_log_interface import AlsoWrite
 from hutch.store.schema import sessions
 from hutch.store.table_access import Rows
@@ -36,10 +38,13 @@ MAX_SESSION_CASES = 100_000  # rows of all runs of a session
 MAX_SESSION_RUNS = 1000
 MAX_RUNS_SEARCHED = 50  # for the last outcome of a test
 CASES = "suite name outcome duration_us message file line selector"
-INSERT_CASE = str(
-    insert(test_cases).compile(dialect=Dialect(), column_keys=["run_position", "number", *CASES.split()])
-)
 US = 1_000_000
+
+
+@cache
+def _insert_case(dialect: Dialect) -> str:
+    names = ["run_position", "number", *CASES.split()]
+    return str(insert(test_cases).compile(dialect=dialect, column_keys=names))
 
 
 class StoredTests:
@@ -66,7 +71,7 @@ class StoredTests:
                 for number, case in enumerate(cases)
             ]
             if rows:
-                connection.exec_driver_sql(INSERT_CASE, rows)
+                connection.exec_driver_sql(_insert_case(connection.dialect), rows)
             _delete_old(connection, run.session_id)
 
         return write
@@ -225,7 +230,7 @@ def _ended(connection: Connection, session_id: str) -> Select[Any]:
     Commands in a user's own directory are sessions of their own: they continue the runs of that directory.
     """
     own = connection.execute(select(sessions).where(sessions.c.id == session_id)).first()
-    in_place = func.json_extract(sessions.c.delivery, "$.in_place")
+    in_place = func.json_extract(sessions.c.delivery, "$.in_place", type_=Boolean)
     here: ColumnElement[bool] = test_runs.c.session_id == session_id
     if own is not None and connection.scalar(select(in_place).where(sessions.c.id == session_id)):
         same = (sessions.c.repository == own.repository, sessions.c.owner == own.owner, in_place.is_(True))

@@ -20,7 +20,7 @@ from hutch.cli.backup_progress import ProgressLine
 from hutch.cli.new_output_file import new_output_file
 from hutch.cli.render.byte_size import byte_size
 from hutch.cli.signals_and_closed_output import ended_by
-from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.flows.backups.backup_writer import Installation, OnProgress, Written, write_backup
 from hutch.flows.backups.restoration import Checked, restore_backup, verify_backup
 from hutch.settings.installation_paths import Paths
@@ -81,6 +81,7 @@ def create(
     appears when it is complete, and never replaces another file.
     """
     paths = settings.find_paths()
+    _check_database()
     if file == STDOUT and (as_json or os.isatty(1)):
         raise BadRequest("A backup on standard output goes into a pipe or a file, without --json.")
     if file != STDOUT and file.absolute().resolve().is_relative_to(paths.data.resolve()):
@@ -100,6 +101,19 @@ def create(
         return ended
     _describe_written(written, file, paths, time.monotonic() - began, as_json=as_json)
     return exit_codes.OK
+
+
+def _check_database() -> None:
+    """Refuse an installation whose rows are not in its data directory."""
+    try:
+        url = settings.load().settings.database.url
+    except HutchError:  # a backup can be made while the settings are wrong
+        return
+    if url is not None:
+        raise BadRequest(
+            f"The rows of this installation are in {url}, which a backup does not reach. Back it up with "
+            "pg_dump, and the data directory beside it, or move to SQLite first: hutch migrate --to sqlite"
+        )
 
 
 @app.command()

@@ -25,6 +25,7 @@ import typer
 from rich.markup import escape
 
 from hutch.app.allowed_local_repositories import own_directories
+from hutch.app.database import database_of
 from hutch.app.doctor_check_inputs import check_own_model, installation
 from hutch.app.forges import tokens_of
 from hutch.app.vault_secrets_and_redactor import secrets
@@ -33,11 +34,13 @@ from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.doctor_checks.code_execution_languages import check_languages
 from hutch.flows.doctor_checks.github_token import check_github
+from hutch.flows.doctor_checks.postgresql_database import check_postgresql
 from hutch.flows.doctor_checks.repository_delivery_and_tests import check_repository
 from hutch.flows.doctor_checks.secret_sources import check_secrets
 from hutch.flows.doctor_checks.toolchains import check_toolchains
 from hutch.jail.machine_checks import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import LoadedSettings, find_paths, load
+from hutch.store.database_location import PostgresqlDatabase
 from hutch.store.doctor_and_completion_queries import (
     DatabaseUnreadable,
     DatabaseUnsound,
@@ -249,6 +252,13 @@ def _data() -> list[Check]:
             Check("database", "fail", "not checked: there is no data directory", ELSEWHERE),
             attempt("clock", lambda: clock(time.time(), None)),
         ]
+    if (location := _postgresql()) is not None:
+        check, newest_ms = check_postgresql(location)
+        return [
+            attempt("disk", lambda: disk(paths.data, paths.home)),
+            check,
+            attempt("clock", lambda: clock(time.time(), newest_ms)),
+        ]
     return [
         attempt("disk", lambda: disk(paths.data, paths.home)),
         attempt("database", lambda: database(paths.database)),
@@ -257,6 +267,15 @@ def _data() -> list[Check]:
             lambda: clock(time.time(), newest_event_ms(paths.database, within_s=QUICK_CHECK_TIMEOUT_S)),
         ),
     ]
+
+
+def _postgresql() -> PostgresqlDatabase | None:
+    """The database in PostgreSQL, if the settings name one and can be read."""
+    try:
+        location = database_of(load())
+    except HutchError:  # the check of the settings or of their secrets says so
+        return None
+    return None if isinstance(location, Path) else location
 
 
 def _nearest(directory: Path) -> tuple[Path, os.stat_result]:

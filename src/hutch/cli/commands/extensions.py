@@ -180,7 +180,7 @@ def _run(work: Callable[[ExtensionManagement, str], Awaitable[Result]]) -> Resul
 @asynccontextmanager
 async def _management() -> AsyncIterator[tuple[ExtensionManagement, str]]:
     loaded = settings.load()
-    async with event_log(loaded.paths) as log:
+    async with event_log(loaded) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
         yield extension_management(loaded, log), owner.id
 

@@ -72,10 +72,10 @@ async def _withdraw(user: str, named: Rule | None) -> tuple[Rule, ...]:
 @asynccontextmanager
 async def _approvals(user: str) -> AsyncIterator[SavedApprovals]:
     """The approvals of the user who runs the command, or of another user of the local server."""
-    paths = settings.find_paths()
-    async with event_log(paths) as log:
+    loaded = settings.load()
+    async with event_log(loaded) as log:
         accounts = Accounts(log)
         found = await (accounts.users.find(user) if user else accounts.ensure_owner(system_user()))
-        for problem in await import_approvals(log, paths.approvals):
+        for problem in await import_approvals(log, loaded.paths.approvals):
             typer.echo(f"warning: {problem}", err=True)
         yield SavedApprovals(log, found.id)

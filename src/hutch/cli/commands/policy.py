@@ -153,7 +153,7 @@ def rm(
 @asynccontextmanager
 async def _policies() -> AsyncIterator[tuple[Policies, settings.LoadedSettings]]:
     loaded = settings.load()
-    async with event_log(loaded.paths) as log:
+    async with event_log(loaded) as log:
         yield policies_of(loaded, log), loaded
 
 

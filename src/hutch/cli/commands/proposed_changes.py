@@ -54,7 +54,7 @@ def list_(
     loaded = _load()
 
     async def work() -> tuple[list[Change], list[Change], list[Change], dict[str, ChangeReport]]:
-        async with event_log.event_log(loaded.paths) as log:
+        async with event_log.event_log(loaded) as log:
             found = await Changes(log).list(limit=MAX_COUNT)
             near = found if everything or as_json else of_this_repository(found) or found
             shown = [each for each in near if everything or each.state == "open"]
@@ -85,7 +85,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
     loaded = _load()
 
     async def work() -> tuple[Change, ChangeReport]:
-        async with event_log.event_log(loaded.paths) as log:
+        async with event_log.event_log(loaded) as log:
             change = await change_diff_merge_and_close.refresh(
                 change_context(loaded, log, log), await find_change(log, name)
             )
@@ -138,7 +138,7 @@ def diff(name: Name = "last") -> None:
     loaded = _load()
 
     async def work() -> bytes:
-        async with event_log.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded) as rows:
             return await change_diff_merge_and_close.diff(
                 change_context(loaded, rows, rows), await find_change(rows, name)
             )
@@ -157,7 +157,7 @@ def comments_(
     loaded = _load()
 
     async def work() -> tuple[list[Review], list[Comment]]:
-        async with event_log.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded) as rows:
             change = await find_change(rows, name)
             about = await Comments(rows).of_change(change.id, resolved=None if everything else False)
             return await Reviews(rows).of_change(change.id), about
@@ -200,7 +200,7 @@ def comment(
     )
 
     async def work() -> tuple[Comment, str]:
-        async with event_log.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded) as rows:
             change = await find_change(rows, name)
             return await user_reviews.comment(
                 change_context(loaded, rows, rows), change, remark, author=_me(loaded)
@@ -220,7 +220,7 @@ def resolve(
     loaded = _load()
 
     async def work() -> None:
-        async with event_log.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded) as rows:
             change = await find_change(rows, name)
             await Comments(rows).resolve(change.id, comment, _me(loaded))
         if change.number:
@@ -257,7 +257,7 @@ def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
     loaded = _load()
 
     async def work() -> Review:
-        async with event_log.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded) as rows:
             change = await find_change(rows, name)
             return await user_reviews.judge(
                 change_context(loaded, rows, rows), change, verdict, author=_me(loaded), body=body
@@ -305,7 +305,7 @@ def merge(
 
     async def work() -> change_diff_merge_and_close.MergedChange:
         by = signature(loaded.settings.delivery.author) or DEFAULT_AUTHOR
-        async with event_log.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded) as rows:
             found = await find_change(rows, name)
             return await change_diff_merge_and_close.merge(
                 change_context(loaded, rows, rows), found, strategy=how, force=force, author=by
@@ -332,7 +332,7 @@ def close(name: Name = "last") -> None:
     loaded = _load()
 
     async def work() -> tuple[str, str]:
-        async with event_log.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded) as rows:
             found = await find_change(rows, name)
             return found.id, await change_diff_merge_and_close.close(
                 change_context(loaded, rows, rows), found

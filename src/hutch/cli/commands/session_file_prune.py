@@ -34,7 +34,7 @@ def prune_command(
     configure_logs(loaded, quiet=True)
 
     async def sweep() -> "tuple[list[Gone], Excess]":
-        async with event_log(loaded.paths) as log:
+        async with event_log(loaded) as log:
             retention = retention_of(loaded, log)
             return await retention.sweep(dry_run=dry_run), await retention.find_excess()
 

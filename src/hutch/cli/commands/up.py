@@ -20,9 +20,10 @@ import typer
 
 from hutch import settings
 from hutch.app import configure_logs
+from hutch.app.database import database_of
 from hutch.cli import exit_codes
 from hutch.domain.errors import Conflict, LimitReached, Unavailable
-from hutch.store.database import replace_lost_database
+from hutch.store.open_database import replace_lost_database
 from hutch.system.atomic_file import write_private
 from hutch.system.fast_imports import without_gc
 from hutch.system.queued_standard_output import drain_output, queue_output
@@ -66,7 +67,7 @@ def up_command(
             f"A server is already running: {running.url} (process {running.pid}). Stop it with: hutch down"
         )
     if new:
-        replace_lost_database(loaded.paths.database)
+        replace_lost_database(database_of(loaded))
     output = OutputOptions(as_json, open_)
     return _in_background(loaded, output) if detach else _in_foreground(loaded, output)
 

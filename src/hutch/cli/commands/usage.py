@@ -62,7 +62,7 @@ def usage_command(
 async def _read(by: UsageGroup, first_day: str, last_day: str) -> Sequence[UsageTotal]:
     loaded = settings.load()
     configure_logs(loaded)
-    async with event_log.event_log(loaded.paths) as log:
+    async with event_log.event_log(loaded) as log:
         await log.usage_projector().catch_up()
         found = await Usage(log).page(by, first_day=first_day, last_day=last_day, limit=MAX_ROWS)
         if by != "user":

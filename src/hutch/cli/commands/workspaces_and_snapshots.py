@@ -287,7 +287,7 @@ def rm(
     loaded = load()
 
     async def work() -> RemovedWorkspaces:
-        async with event_log(loaded.paths) as log:
+        async with event_log(loaded) as log:
             if not everything:
                 return await remove_workspaces(log, workspaces_of(loaded), ids or [])
             return await remove_unused_workspaces(log, workspaces_of(loaded), age_ms=age_ms)

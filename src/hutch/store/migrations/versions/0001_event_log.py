@@ -20,7 +20,9 @@ def upgrade() -> None:
         sa.Column("ended", sa.Boolean, nullable=False),
         sa.Column("signed_seq", sa.BigInteger, nullable=False),
     )
-    op.create_index("logs_unsigned", "logs", ["id"], sqlite_where=sa.text("signed_seq < seq"))
+    unsigned = sa.text("signed_seq < seq")
+    where = {f"{op.get_bind().dialect.name}_where": unsigned}  # another name would load another dialect
+    op.create_index("logs_unsigned", "logs", ["id"], **where)
     op.create_table(
         "events",
         sa.Column("position", ROW, primary_key=True),
