@@ -55,8 +55,10 @@ export function useStep(id: string) {
     setError(null);
     try {
       const answer = await post<Partial<Interview> | undefined>(`/interviews/${id}/${what}`, body);
-      if (answer?.question) void queries.prefetchQuery(startingFileQuery(answer.question.workspace)); // while the room is drawn
-      if (answer && "phase" in answer) queries.setQueryData(["interview", id], answer);
+      if (answer && "phase" in answer) { // other answers have a `question` that is no workspace
+        if (answer.question) void queries.prefetchQuery(startingFileQuery(answer.question.workspace)); // while the room is drawn
+        queries.setQueryData(["interview", id], answer);
+      }
       void queries.invalidateQueries({ queryKey: ["interviews"] });
       return true;
     } catch (failed) {
