@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch import settings
-from hutch.app.retention_settings import retention_of
+from hutch.app.session_file_retention import retention_of
 from hutch.cli import exit_codes
 from hutch.flows.session_file_retention import DAY_MS
 from hutch.store.event_log import open_log

@@ -35,7 +35,7 @@ from hutch.flows.analytics.spend_forecast import month_of
 from hutch.llm.interface import Delta, Finish, FromUser, Request, Text, Usage
 from hutch.llm.reply_cost import Price
 from hutch.store.alerts_and_report_deliveries import Alerts, Deliveries
-from hutch.store.analytics_rollup import DAY_MS
+from hutch.store.analytics_projection import DAY_MS
 from hutch.store.budgets import Budget, Budgets, BudgetScope, place_of
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.users import Users

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.retention_settings import retention_of
+from hutch.app.session_file_retention import retention_of
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End

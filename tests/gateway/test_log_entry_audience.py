@@ -28,7 +28,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.log_entry_audience import OWNER_SIDE
 from hutch.domain.user import ShareRole
 from hutch.sessions.interface import Delta
-from hutch.store.record_verifier import verify_record
+from hutch.store.exported_record_verifier import verify_record
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.gateway import graphql_helpers

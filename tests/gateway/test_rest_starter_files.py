@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hutch.app.retention_settings import retention_of
+from hutch.app.session_file_retention import retention_of
 from hutch.domain.ids import new_session_id
 from hutch.domain.user_given_starter_files import MAX_FILES, StarterFile
 from hutch.store.event_log import SqlLog

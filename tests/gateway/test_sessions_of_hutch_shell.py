@@ -6,7 +6,7 @@ from hutch.domain.events import SessionOpened
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.domain.session import Delivery, QueuedRun, Session
 from hutch.sessions.abandoned_in_place_sessions import end_abandoned
-from hutch.store.reserved_runs import PREFIX, reservation_name
+from hutch.store.runs_reserved_for_process import PREFIX, reservation_name
 from hutch.store.session_creation import OpenedSession, open_session
 from tests.gateway.api_server import V1, Api
 

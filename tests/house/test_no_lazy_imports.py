@@ -53,7 +53,7 @@ LATE = {
     **dict.fromkeys(
         (
             ("hutch.cli.commands.session_file_prune", f"hutch.app.{name}")
-            for name in ("event_log", "retention_settings")
+            for name in ("event_log", "session_file_retention")
         ),
         "the other commands of `hutch sessions` only ask a server",
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.retention_settings import retention_of
+from hutch.app.session_file_retention import retention_of
 from hutch.app.workspaces import workspaces_of
 from hutch.domain import inputs
 from hutch.domain.session import NewSession

@@ -32,8 +32,8 @@ from hutch.flows.analytics.report_columns import percentile_s
 from hutch.flows.analytics.reports import ReportRequest, report_for
 from hutch.flows.analytics.spend_forecast import forecast_month, month_of
 from hutch.store.analytics_from_events import Histogram, bin_of
+from hutch.store.analytics_projection import DAY_MS, HOUR_MS, prune_analytics
 from hutch.store.analytics_queries import Analytics, Window
-from hutch.store.analytics_rollup import DAY_MS, HOUR_MS, prune_analytics
 from hutch.store.analytics_tables import (
     analytics_counts,
     analytics_latencies,

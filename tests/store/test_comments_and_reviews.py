@@ -11,7 +11,7 @@ from hutch.domain.review import AGENT, Comment, Remark, Review
 from hutch.flows.reviews.user_reviews import make_comment
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.event_log import open_log
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from tests.new_database import place_database
 
 pytestmark = pytest.mark.anyio

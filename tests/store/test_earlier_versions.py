@@ -32,8 +32,8 @@ from hutch.domain.log_entry_audience import WHOLE, entry_json, filter_entry
 from hutch.domain.old_event_names import RENAMED_TYPES
 from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.exported_record_verifier import verify_record
 from hutch.store.record_export import export_record
-from hutch.store.record_verifier import verify_record
 
 from .direct_sql import sql
 

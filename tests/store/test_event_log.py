@@ -21,12 +21,12 @@ from hutch.domain.log_entry_audience import WHOLE
 from hutch.store import log_head_signing
 from hutch.store.database import open_database
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.exported_record_verifier import verify_record
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_write_sql import Transaction
 from hutch.store.open_database import open_sqlite
 from hutch.store.payload_retention import Pruned, prune
 from hutch.store.record_export import export_record
-from hutch.store.record_verifier import verify_record
 from hutch.store.signed_log_head_statements import Signer
 from tests.deadline import DEADLINE_S
 from tests.forked_command import PLAIN, Forked

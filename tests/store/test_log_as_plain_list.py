@@ -15,8 +15,8 @@ from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, MessageSent
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.exported_record_verifier import verify_record
 from hutch.store.record_export import export_record
-from hutch.store.record_verifier import verify_record
 from hutch.store.signed_log_head_statements import Statement
 from tests.deadline import DEADLINE_S
 

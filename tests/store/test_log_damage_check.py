@@ -13,8 +13,8 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.sessions.session_update_fan_out import PAGE_ENTRIES, Channels
 from hutch.store.event_log import SqlLog, open_log
+from hutch.store.exported_record_verifier import verify_record
 from hutch.store.record_export import export_record
-from hutch.store.record_verifier import verify_record
 from tests.deadline import DEADLINE_S
 from tests.new_database import place_database
 

@@ -18,7 +18,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.log_entry_audience import WHOLE
 from hutch.store.event_log import SqlLog, open_log
-from hutch.store.record_verifier import verify_record
+from hutch.store.exported_record_verifier import verify_record
 from hutch.store.record_zip_writer import write_record
 from tests.store.direct_sql import sql
 

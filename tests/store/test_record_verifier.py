@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.store.exported_record_verifier import Report, verify_record
 from hutch.store.hash_chain import link
 from hutch.store.receipt_file_reader import read_receipt
 from hutch.store.record_format import FILES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_VALUES, README, statement_line
-from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signed_log_head_statements import Statement
 from tests.hypothesis_examples import examples
 
@@ -388,7 +388,7 @@ def _cost(path: Path) -> dict[str, Any]:
     script = """
 import json, re, sys, time
 from pathlib import Path
-from hutch.store.record_verifier import verify_record
+from hutch.store.exported_record_verifier import verify_record
 start = time.process_time()
 report = verify_record(Path(sys.argv[1]))
 seconds, status = time.process_time() - start, Path("/proc/self/status").read_text()
@@ -747,7 +747,7 @@ def test_vectors_give_the_hashes_of_the_events() -> None:
 
 def test_verifying_needs_neither_database_nor_models() -> None:
     heavy = "{'sqlalchemy', 'pydantic', 'asyncio'}"
-    script = f"import sys, hutch.store.record_verifier; print({heavy} & set(sys.modules))"
+    script = f"import sys, hutch.store.exported_record_verifier; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.store.exported_record_verifier import Report, verify_record
 from hutch.store.record_format import FILES, InvalidRecord
-from hutch.store.record_verifier import Report, verify_record
 from hutch.store.record_zip_reader import BLOCK_BYTES, ZipMember, directory, header, open_archive
 
 from .handmade_records import deflated, laid_out, pack, sealed, unpack

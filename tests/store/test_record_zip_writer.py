@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
+from hutch.store.exported_record_verifier import verify_record
 from hutch.store.hash_chain import Record, link
 from hutch.store.record_format import FILES, README
-from hutch.store.record_verifier import verify_record
 from hutch.store.record_zip_writer import write_record
 
 from .handmade_records import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hutch.store.event_log import SqlLog
-from hutch.store.reserved_runs import PREFIX, is_gone, is_reserved, reservation_name
 from hutch.store.run_queue import RunCapacity, Runs
+from hutch.store.runs_reserved_for_process import PREFIX, is_gone, is_reserved, reservation_name
 from hutch.store.sessions import Sessions
 from tests.store.test_run_queue import ROOM, queue
 

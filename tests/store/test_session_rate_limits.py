@@ -6,8 +6,8 @@ from hutch.domain.errors import TooManyRequests
 from hutch.domain.ids import SessionId, new_run_id
 from hutch.domain.session import QueuedRun
 from hutch.store.event_log import SqlLog
+from hutch.store.message_and_run_rate_limits import SessionRates
 from hutch.store.session_inputs import Inputs
-from hutch.store.session_rate_limits import SessionRates
 from hutch.system.clock_without_jumps import wall_ms
 from tests.store.test_session_inputs import session
 

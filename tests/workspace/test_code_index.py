@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.store.code_index_tables import CodeIndexTables
+from hutch.store.code_index_database import CodeIndexTables
 from hutch.workspace.code_search import code_index
 from hutch.workspace.code_search.code_index import open_current_index, remove_index
 from hutch.workspace.code_search.ranked_matches import CodeQuery

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.store.code_index_tables import CodeIndexTables
+from hutch.store.code_index_database import CodeIndexTables
 from hutch.workspace.code_search.code_index import FILE
 from hutch.workspace.code_search.ranked_matches import CodeQuery
 from hutch.workspace.code_search.repository_map import MIN_FILES

@@ -11,7 +11,7 @@ from hutch.domain.redaction import Redactor
 from hutch.llm.embedding_model import Embedder
 from hutch.llm.model_and_key_names import parse_model_name
 from hutch.llm.model_factory import Access
-from hutch.store.code_vector_tables import CodeVectorTables, FilePart, remove_vectors
+from hutch.store.code_vector_database import CodeVectorTables, FilePart, remove_vectors
 from hutch.workspace.code_search.ranked_matches import CodeQuery
 from hutch.workspace.code_search.search_by_meaning import FILE
 from hutch.workspace.code_search.workspace_code_search import FoundCode, search_code

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from hutch.agent.tool_call_rules import Rule, parse_rule
 from hutch.store.permanent_approvals import ApprovalRule, ApprovalRules
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 class SavedApprovals:

@@ -13,7 +13,7 @@ from hutch.flows.delivery.delivery_steps import DeliveryContext
 from hutch.flows.delivery.snapshot_test_sandbox import ScratchSandboxes
 from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.file_lock import locked_by_name
 
 

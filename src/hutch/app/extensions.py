@@ -12,7 +12,7 @@ from hutch.flows.extensions.extension_management import ExtensionManagement
 from hutch.flows.hooks.hooks_of_run import HookSources
 from hutch.flows.session_jail_policy_and_limits import SessionLimits
 from hutch.settings import LoadedSettings
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 def extensions_of(loaded: LoadedSettings, limits: SessionLimits) -> Extensions:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from hutch.app import vault_secrets_and_redactor
 from hutch.app.event_log import event_log
-from hutch.app.retention_settings import retention_of
+from hutch.app.session_file_retention import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.flow_services import Services
@@ -18,7 +18,7 @@ from hutch.forge.allowed_repository_hosts import AllowedHosts
 from hutch.sessions.live_session_host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
-from hutch.store.reserved_runs import reservation_name
+from hutch.store.runs_reserved_for_process import reservation_name
 from hutch.system.lazy_dataclass import dataclass
 
 

@@ -3,7 +3,7 @@
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.flows.policies.policy import parse_entries
 from hutch.settings import LoadedSettings
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 def policies_of(loaded: LoadedSettings, rows: Rows) -> Policies:

@@ -6,7 +6,7 @@ from hutch.domain.redaction import Redactor
 from hutch.flows.analytics.report_channels import open_channels
 from hutch.flows.analytics.scheduled_reports_and_alerts import Schedule, ScheduledReports, describe_settings
 from hutch.settings import LoadedSettings
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 def scheduled_reports(loaded: LoadedSettings, rows: Rows, redactor: Redactor) -> ScheduledReports:

@@ -13,7 +13,7 @@ from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
 from hutch.app.outgoing_webhooks import webhook_sender
 from hutch.app.report_service_from_settings import scheduled_reports
-from hutch.app.retention_settings import retention_of
+from hutch.app.session_file_retention import retention_of
 from hutch.app.session_host import local_host, services_of
 from hutch.app.throwaway_jail_code_executor import code_executor
 from hutch.flows.interviews.interview_services import open_interviews

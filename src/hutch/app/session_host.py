@@ -40,8 +40,8 @@ from hutch.sessions.session_update_fan_out import Channels
 from hutch.sessions.warm_sandbox_pool import WarmPool
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog
+from hutch.store.message_and_run_rate_limits import SessionRates
 from hutch.store.run_queue import RunCapacity
-from hutch.store.session_rate_limits import SessionRates
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles
 from hutch.workspace.lifecycle.workspace_record_and_directories import Record
 from hutch.workspace.workspaces import session_workspace_id

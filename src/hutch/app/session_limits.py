@@ -8,7 +8,7 @@ from hutch.flows.interviews.workspace_toolchains import WorkspaceToolchains
 from hutch.flows.session_jail_policy_and_limits import SessionLimits
 from hutch.settings import LoadedSettings
 from hutch.store.jail_secret_lookup import JailSecrets
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 def session_limits(loaded: LoadedSettings, rows: Rows) -> SessionLimits:

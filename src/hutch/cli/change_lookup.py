@@ -8,7 +8,7 @@ from hutch.cli.local_only_notice import other_server
 from hutch.domain.errors import NotFound
 from hutch.domain.proposed_change import Change
 from hutch.store.proposed_changes import Changes
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 MAX_COUNT = 10_000  # changes listed
 

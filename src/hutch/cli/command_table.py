@@ -40,7 +40,7 @@ Work
     mcp             | hutch.cli.commands.mcp:app | Serve the jailed tools to editors and other agents.
     usage           | hutch.cli.commands.usage:usage_command | Show tokens, cost and time used.
     analytics       | hutch.cli.commands.analytics:app | Show outcomes, spend, reliability and latency.
-    tail            | hutch.cli.commands.tail:tail_command | Show the newest events over all sessions.
+    tail            | hutch.cli.commands.event_tail:tail_command | Show the newest events over all sessions.
     log SESSION     | hutch.cli.commands.session_log:log_command | Show the events of a session.
 Sessions
     sessions        | hutch.cli.commands.sessions:app | Create, watch and end sessions of the server.

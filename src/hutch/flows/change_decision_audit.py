@@ -4,7 +4,7 @@ from hutch.domain.errors import Denied
 from hutch.domain.proposed_change import Change
 from hutch.flows.user_accounts import LOCAL, Actor
 from hutch.store.audit import Audit
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 

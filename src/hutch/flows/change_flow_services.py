@@ -9,7 +9,7 @@ from hutch.forge.forge_and_credential_selection import Forges
 from hutch.forge.interface import Forge
 from hutch.store.event_log_interface import EventLog
 from hutch.store.proposed_changes import Changes
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a name in this installation

@@ -37,7 +37,7 @@ from hutch.jail.shell.shared_jails_and_shells import Shells
 from hutch.sessions.author_work_periods import Activity
 from hutch.sessions.file_change_recorder import ChangeRecorder
 from hutch.store.event_log import SqlLog
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.code_search.search_by_meaning import Embeds
 from hutch.workspace.workspace import Workspace

@@ -20,9 +20,9 @@ from hutch.forge.host_git import Git
 from hutch.sessions.interface import SessionHost
 from hutch.store.event_log_interface import EventLog
 from hutch.store.jail_secret_lookup import JailSecrets
+from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
 from hutch.store.secret_lookup import InstallationSecrets
-from hutch.store.session_rate_limits import NO_RATES, SessionRates
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.user_model_keys import UserModelKeys
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.local_repository_access import FoundRepository

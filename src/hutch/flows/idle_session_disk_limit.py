@@ -27,7 +27,7 @@ from hutch.domain.session import Session
 from hutch.flows.run_facts_from_log import BEFORE
 from hutch.store.event_log_interface import EventLog
 from hutch.store.idle_session_expiry import SessionExpiry
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.workspaces import Workspaces
 

@@ -31,8 +31,8 @@ from hutch.sessions.live_session import LiveSession
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log import SqlLog
-from hutch.store.reserved_runs import reservation_name
 from hutch.store.run_queue import Runs
+from hutch.store.runs_reserved_for_process import reservation_name
 from hutch.store.session_creation import OpenedSession, open_session
 from hutch.store.test_runs import StoredTests
 from hutch.system.clock_without_jumps import wall_ms

@@ -15,7 +15,7 @@ import structlog
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
 from hutch.domain.ids import parse_user_id
 from hutch.store.permanent_approvals import ApprovalRule, ApprovalRules
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.file_lock import locked_async
 

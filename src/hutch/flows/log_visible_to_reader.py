@@ -17,7 +17,7 @@ from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.flows.sessions import allowed, reader_of
 from hutch.store.event_log_interface import SearchResult
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass

@@ -15,7 +15,7 @@ from hutch.domain.one_line_text import echo
 from hutch.domain.session import Session
 from hutch.flows.policies.applicable_policies import Policies
 from hutch.jail.egress import AllowList, parse_allow_list
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
 

@@ -14,7 +14,7 @@ from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, Session
 from hutch.domain.session_jail_resource_limits import NO_RESOURCES, Resources
 from hutch.flows.member_network_cap import NetworkCap
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
 

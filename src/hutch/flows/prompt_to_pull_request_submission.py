@@ -14,7 +14,7 @@ from hutch.flows import sessions
 from hutch.flows.flow_services import Services
 from hutch.store.run_queue import Runs
 from hutch.store.session_creation import OpenedSession
-from hutch.store.table_access import ExtraWrite
+from hutch.store.table_access_interface import ExtraWrite
 
 
 async def submit(

@@ -8,7 +8,7 @@ from hutch.store.event_log_interface import EventLog
 from hutch.store.proposed_changes import Changes
 from hutch.store.run_queue import Runs
 from hutch.store.short_id_lookup import find_work_id
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 async def find_run_id(rows: Rows, name: str) -> str:

@@ -22,7 +22,7 @@ from hutch.store.event_log import SqlLog
 from hutch.store.event_log_interface import EventLog
 from hutch.store.idle_session_expiry import SessionExpiry
 from hutch.store.sessions import Sessions
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import STEADY
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.pending_starter_files import StagedFiles

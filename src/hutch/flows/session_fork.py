@@ -14,7 +14,7 @@ from hutch.flows.session_permissions import check_may_open
 from hutch.flows.sessions import allowed, create_with_run
 from hutch.sessions.file_and_command_requests import ListSnapshots, SnapshotForFork
 from hutch.store.session_creation import OpenedSession
-from hutch.store.table_access import ExtraWrite
+from hutch.store.table_access_interface import ExtraWrite
 
 
 async def fork(

@@ -24,7 +24,7 @@ from hutch.jail.policy import Policy
 from hutch.sessions.open_jail_policy_change import adjust_jail
 from hutch.sessions.sandbox import Sandbox
 from hutch.store.jail_secret_lookup import JailSecrets
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.lifecycle.workspace_record_and_directories import Home, Record
 

@@ -31,7 +31,7 @@ from hutch.flows.sessions import allowed, create_with_run
 from hutch.sessions.file_and_command_requests import Diff, ListSnapshots
 from hutch.sessions.state_before_last_run import effective_entries
 from hutch.store.session_creation import OpenedSession
-from hutch.store.table_access import ExtraWrite
+from hutch.store.table_access_interface import ExtraWrite
 from hutch.system.lazy_dataclass import dataclass
 
 CONTINUE = "Continue with the task."

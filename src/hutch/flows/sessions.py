@@ -51,7 +51,7 @@ from hutch.store.session_creation import OpenedSession, open_session
 from hutch.store.session_inputs import Inputs, session_has_ended
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share, Shares
-from hutch.store.table_access import ExtraWrite
+from hutch.store.table_access_interface import ExtraWrite
 from hutch.system.lazy_dataclass import dataclass
 
 ANSWERS_A_QUESTION = (Approve, Deny, Answer)

@@ -12,7 +12,7 @@ from hutch.domain.run_events import ApprovalAnswered, RunStarted
 from hutch.store.event_log_interface import EventLog
 from hutch.store.event_text_copy_erasure import WORKING_COLUMNS
 from hutch.store.leftover_session_row_finder import References, find_references
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
 from hutch.system.server_announcement_and_discovery import ServerFiles, find_server

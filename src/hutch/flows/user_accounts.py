@@ -16,7 +16,7 @@ from hutch.store.login_attempts import LoginAttempts, Meter
 from hutch.store.one_time_links import Link, OneTimeLinks
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.tokens import Token, Tokens
 from hutch.store.users import Users
 from hutch.system.clock_without_jumps import wall_ms

@@ -10,7 +10,7 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.flow_services import Services
 from hutch.llm.model_and_key_names import KEY_NAMES
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.webhook_inbox import is_from_forge
 
 PROVIDERS = tuple(provider for provider in KEY_NAMES if provider != "scripted")

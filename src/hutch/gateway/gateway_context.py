@@ -17,7 +17,7 @@ from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log_interface import EventLog
 from hutch.store.open_database import FileCheck
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

@@ -33,7 +33,7 @@ from hutch.store.idempotency_keys import (
     RequestKey,
     StoredAnswer,
 )
-from hutch.store.table_access import ExtraWrite, Rows
+from hutch.store.table_access_interface import ExtraWrite, Rows
 from hutch.system.lazy_dataclass import dataclass
 
 SWEEP_INTERVAL_S = 600.0

@@ -7,7 +7,7 @@ from hutch.domain.events import SessionEnded
 from hutch.store.event_log_interface import EventLog
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 KILLED = "Its process was killed. Input and output of the last moments may be missing."
 

@@ -13,8 +13,8 @@ from hutch.sessions.file_and_command_requests import Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.session_update_fan_out import Channels
 from hutch.store.event_log_interface import EventLog
-from hutch.store.session_rate_limits import NO_RATES, SessionRates
-from hutch.store.table_access import Rows
+from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.file_reads_and_changes import CheckPath
 

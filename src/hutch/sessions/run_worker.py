@@ -20,8 +20,8 @@ from hutch.sessions.host_dependencies_and_callbacks import Done
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.lost_run_detection import LeaseWatch
 from hutch.sessions.waiting_run_cancellation import CANCELLED, first_end, report_undelivered
-from hutch.store.reserved_runs import is_reserved
 from hutch.store.run_queue import RunCapacity, Runs
+from hutch.store.runs_reserved_for_process import is_reserved
 from hutch.store.unwritten_events import is_storage_failure
 
 POLL_INTERVAL_S = (

@@ -8,7 +8,7 @@ from hutch.domain.inputs import Redo, Undo
 from hutch.sessions.changes_to_undo import UndoTarget, find_last_run, find_last_undo
 from hutch.sessions.step_changes_to_undo import find_step
 from hutch.sessions.undo import Clean, FileUndo
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.files.file_reads_and_changes import CheckPath

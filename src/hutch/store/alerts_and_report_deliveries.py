@@ -9,7 +9,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from hutch.store.analytics_tables import alerts, report_deliveries
 from hutch.store.schema import sessions, users
 from hutch.store.shares import shared_with
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 AlertKind = Literal["budget", "no_progress", "tool_errors", "provider", "unpriced"]

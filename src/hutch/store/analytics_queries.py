@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from hutch.store.analytics_columns import COUNT_COLUMNS, HISTOGRAM_COLUMNS
-from hutch.store.analytics_rollup import DAY_MS, NAME, prune_analytics
+from hutch.store.analytics_projection import DAY_MS, NAME, prune_analytics
 from hutch.store.analytics_tables import (
     analytics_counts,
     analytics_latencies,
@@ -32,7 +32,7 @@ from hutch.store.helper_ancestors import HELPER_ANCESTORS, helper_roots
 from hutch.store.projections import read_newest, read_position
 from hutch.store.schema import changes, logs, users
 from hutch.store.shares import shared_with
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_tables import task_assignments, task_links, tasks
 from hutch.system.lazy_dataclass import dataclass
 

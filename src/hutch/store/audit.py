@@ -3,7 +3,7 @@
 from sqlalchemy import func, insert, select
 
 from hutch.store.schema import audit
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

@@ -8,7 +8,7 @@ from hutch.domain.ids import BrowserId, UserId, new_browser_id
 from hutch.domain.random_credentials_and_hashes import hash_of, new_secret
 from hutch.domain.user import User
 from hutch.store.schema import browser_sessions, users
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import STEADY, SteadyClock, wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

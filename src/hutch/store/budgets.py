@@ -14,7 +14,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from hutch.domain.canonical_repository_name import repository_name
 from hutch.domain.errors import NotFound
 from hutch.domain.one_line_text import echo
-from hutch.store.analytics_rollup import DAY_MS
+from hutch.store.analytics_projection import DAY_MS
 from hutch.store.analytics_tables import (
     alerts,
     analytics_counts,
@@ -22,7 +22,7 @@ from hutch.store.analytics_tables import (
     budget_spending,
     budgets,
 )
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 BudgetScope = Literal["installation", "user", "repository"]

@@ -5,7 +5,7 @@ from typing import Literal
 from sqlalchemy import Connection, delete, insert, select
 
 from hutch.store.analytics_tables import annotations
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 AnnotationKind = Literal["release", "settings", "note"]

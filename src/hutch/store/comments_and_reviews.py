@@ -10,7 +10,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.one_line_text import echo
 from hutch.domain.review import AGENT, Comment, Review
 from hutch.store.schema import comments, reviews, runs, sessions
-from hutch.store.table_access import ExtraWrite, Rows
+from hutch.store.table_access_interface import ExtraWrite, Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 

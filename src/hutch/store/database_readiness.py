@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, insert, text
 
 from hutch.domain.errors import Unavailable
 from hutch.store.schema import REVISIONS, answered_requests
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 

@@ -18,7 +18,7 @@ from hutch.domain.ids import SessionId, ensure_ids_above
 from hutch.domain.log_entry_audience import Reader
 from hutch.store import schema
 from hutch.store.analytics_from_events import AnalyticsChange, AnalyticsState
-from hutch.store.analytics_rollup import AnalyticsProjection, erase_analytics
+from hutch.store.analytics_projection import AnalyticsProjection, erase_analytics
 from hutch.store.database import BUSY_TIMEOUT_S, MAX_CONCURRENT_EXPORTS, DatabaseDamaged
 from hutch.store.database_location import DatabaseLocation
 from hutch.store.event_log_interface import Evidence, Head, Listener, SearchResult

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from hutch.store.schema import answered_requests as table
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import STEADY, wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

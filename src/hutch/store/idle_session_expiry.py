@@ -7,7 +7,7 @@ from hutch.domain.session import Session, SessionState
 from hutch.store.schema import runs, sessions
 from hutch.store.session_inputs import count_unprocessed
 from hutch.store.sessions import read_session
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 IDLE_STATES: tuple[SessionState, ...] = ("parked", "ended")  # no work is in progress in these
 ONCE = '%"once": true%'  # as serialised in JSON; a quote inside a text is escaped

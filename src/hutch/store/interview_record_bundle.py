@@ -15,14 +15,14 @@ import orjson
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import SessionId, is_id
-from hutch.store.record_format import parse_event, parse_manifest
-from hutch.store.record_verifier import (
+from hutch.store.exported_record_verifier import (
     LINE_LIMIT_BYTES,
     MANIFEST_LIMIT_BYTES,
     SIZE_LIMIT_BYTES,
     Report,
     verify_record,
 )
+from hutch.store.record_format import parse_event, parse_manifest
 from hutch.store.record_zip_reader import open_archive
 from hutch.store.signed_log_head_statements import Statement
 from hutch.system.lazy_dataclass import dataclass

@@ -22,7 +22,7 @@ from hutch.store.schema import sessions, shares
 from hutch.store.session_creation import OpenedSession
 from hutch.store.sessions import add_session
 from hutch.store.shares import IS_VALID, set_share, shared_with
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 COLUMNS = ("id", "owner", "phase", "sealed", "created_ms", "version")

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, select
 
 from hutch.domain.ids import SessionId
 from hutch.store.schema import answered_requests, changes, reviews, runs, sessions
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.store.schema import login_attempts
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import STEADY, SteadyClock
 from hutch.system.lazy_dataclass import dataclass
 

@@ -12,7 +12,7 @@ from hutch.domain.random_credentials_and_hashes import INVITE, LINK, hash_of, ne
 from hutch.domain.user import Role, ShareRole, ShareScope, User
 from hutch.store.schema import links
 from hutch.store.shares import set_share, split_scopes
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import add_user
 from hutch.system.clock_without_jumps import STEADY, SteadyClock, wall_ms
 from hutch.system.lazy_dataclass import dataclass

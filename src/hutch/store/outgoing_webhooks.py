@@ -18,7 +18,7 @@ from hutch.domain.interview import Interview
 from hutch.domain.one_line_text import echo
 from hutch.domain.outgoing_webhook import OF_LOGGED, MessageState, WebhookEndpoint, WebhookMessage
 from hutch.store.outgoing_webhook_tables import webhook_endpoints, webhook_messages
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 RETENTION_MS = 30 * 24 * 3600 * 1000  # of messages that were delivered or have failed

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, insert, select
 from hutch.domain.errors import Conflict, LimitReached, NotFound
 from hutch.domain.one_line_text import echo
 from hutch.store.schema import policies
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 MAX_POLICIES = 200

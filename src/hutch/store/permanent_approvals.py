@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from hutch.domain.errors import LimitReached, NotFound
 from hutch.store.schema import approval_rules
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 MAX_RULES = 1000  # per user
 MAX_BYTES = 1 << 17

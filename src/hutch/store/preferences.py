@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, delete, insert, select
 
 from hutch.store.schema import preferences
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 class StoredPreferences:

@@ -22,7 +22,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.event_log_interface import Listener
 from hutch.store.large_payload_files import BlobMissing, Blobs
 from hutch.store.schema import events, logs, projections, stale_projections
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 BATCH_EVENTS = 500
 MAX_BATCH_BYTES = 1_000_000  # of payloads, but for the last one: all events of a batch are in memory

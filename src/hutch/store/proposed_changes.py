@@ -12,7 +12,7 @@ from hutch.domain.ids import ambiguous_id, resolve_id
 from hutch.domain.proposed_change import Change, ChangeState
 from hutch.store.schema import changes, events, logs, sessions, users
 from hutch.store.shares import shared_with
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 async def _select(rows: Rows, statement: Select[Any]) -> list[Change]:

@@ -17,9 +17,9 @@ from hutch.domain.generation_options import Generation
 from hutch.domain.ids import SessionId
 from hutch.domain.one_line_text import echo
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
-from hutch.store.reserved_runs import PREFIX, is_gone, is_reserved
+from hutch.store.runs_reserved_for_process import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

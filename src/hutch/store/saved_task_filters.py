@@ -5,7 +5,7 @@ import json
 from sqlalchemy import Connection, delete, func, insert, select
 
 from hutch.domain.errors import LimitReached
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_tables import task_filters
 from hutch.system.clock_without_jumps import wall_ms
 

@@ -14,7 +14,7 @@ from hutch.store.run_queue import read_run
 from hutch.store.schema import changes, logs, runs, sessions, shares, users
 from hutch.store.sessions import read_session
 from hutch.store.shares import IS_VALID, Share, read_share, shared_with
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 Ids = Collection[str]
 

@@ -9,7 +9,7 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.store.event_log_interface import EventLog
 from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
-from hutch.store.table_access import ExtraWrite
+from hutch.store.table_access_interface import ExtraWrite
 from hutch.system.lazy_dataclass import dataclass
 
 

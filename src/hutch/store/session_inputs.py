@@ -7,11 +7,11 @@ from sqlalchemy import Connection, func, insert, select, update
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, SessionInput
+from hutch.store.message_and_run_rate_limits import NO_RATES, SessionRates, check_message, check_run
 from hutch.store.run_queue import add_run
 from hutch.store.schema import inputs
-from hutch.store.session_rate_limits import NO_RATES, SessionRates, check_message, check_run
 from hutch.store.sessions import find_session
-from hutch.store.table_access import ExtraWrite, Rows
+from hutch.store.table_access_interface import ExtraWrite, Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 

@@ -6,7 +6,7 @@ from sqlalchemy.dialects.sqlite import insert
 from hutch.domain.session import Session, SessionInput
 from hutch.store.interview_tables import interview_workspaces, interviews
 from hutch.store.schema import inputs, runs, session_removals, sessions, shares
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.test_runs import delete_tests
 
 

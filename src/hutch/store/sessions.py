@@ -29,7 +29,7 @@ from hutch.store.interview_tables import interview_workspaces
 from hutch.store.interview_tables import interviews as interview_rows
 from hutch.store.schema import runs, sessions
 from hutch.store.shares import shared_with
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 ENDED_STATES = ("ended",)

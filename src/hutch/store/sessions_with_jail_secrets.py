@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from hutch.store.schema import sessions
 from hutch.store.sessions import ENDED_STATES
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 async def sessions_with_secrets(rows: Rows, owner: str | None = None) -> list[tuple[str, str, list[str]]]:

@@ -24,7 +24,7 @@ from hutch.domain.one_line_text import echo
 from hutch.domain.user import SHARE_SCOPES, ShareRole, ShareScope
 from hutch.store.interview_tables import interviews
 from hutch.store.schema import shares
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import get_user
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass

@@ -4,7 +4,7 @@ from sqlalchemy import ColumnElement, desc, select, union
 
 from hutch.domain.ids import resolve_id
 from hutch.store.schema import changes, logs, runs
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 
 async def find_session_id(rows: Rows, name: str) -> str | None:

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, select
 from hutch.domain.errors import HutchError
 from hutch.domain.ids import SessionId
 from hutch.store.database import open_database, translate_errors
+from hutch.store.exported_record_verifier import RecordCheck
 from hutch.store.hash_chain import Record
 from hutch.store.large_payload_files import Blobs
 from hutch.store.log_reader import read_public_keys, read_records, read_statements
 from hutch.store.record_format import InvalidRecord
-from hutch.store.record_verifier import RecordCheck
 from hutch.store.schema import logs
 from hutch.store.signed_log_head_statements import Statement
 from hutch.system.lazy_dataclass import dataclass

@@ -24,7 +24,7 @@ from hutch.domain.task_assignment import (
 )
 from hutch.store.schema import sessions, usage
 from hutch.store.session_creation import OpenedSession
-from hutch.store.table_access import ExtraWrite, Rows
+from hutch.store.table_access_interface import ExtraWrite, Rows
 from hutch.store.task_rows import history_row
 from hutch.store.task_tables import task_assignments, task_history, tasks
 from hutch.store.tasks import change_in, link_in, task_in

@@ -30,7 +30,7 @@ from hutch.domain.task import (
     TaskViewer,
 )
 from hutch.store.schema import users
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_rows import (
     event_from_row,
     history_row,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.tasks_file_on_branch import TasksFileOnBranch
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_tables import task_files
 
 

@@ -13,7 +13,7 @@ from hutch.domain.log_entry_audience import Reader, filter_entry
 from hutch.domain.one_line_text import echo
 from hutch.store.event_log_interface import EventLog
 from hutch.store.schema import events, logs
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 
 PAGE_ENTRIES = 200
 

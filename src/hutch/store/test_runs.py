@@ -31,7 +31,7 @@ from hutch.domain.recorded_test_runs import CaseKey, KnownOutcomes, PastOutcome,
 from hutch.domain.test_run_events import Outcome
 from hutch.store.event_log_interface import AlsoWrite
 from hutch.store.schema import sessions
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.test_run_tables import test_cases, test_runs
 
 MAX_SESSION_CASES = 100_000  # rows of all runs of a session

@@ -10,7 +10,7 @@ from hutch.domain.one_line_text import echo
 from hutch.domain.random_credentials_and_hashes import TOKEN, hash_of, new_secret, visible_prefix
 from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.schema import tokens, users
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import get_user
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 
 from hutch.domain.ids import SessionId
 from hutch.store.schema import events, logs
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 JAIL_TYPES = ("session.prepared", "session.woken", "session.parked")  # a jail was opened, or closed

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.sqlite import insert
 from hutch.domain.events import Entry
 from hutch.store.projections import note_erasure, read_newest, read_position
 from hutch.store.schema import usage, usage_runs, usage_sessions
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.usage_from_events import COUNTS, NANO, TYPES, RunState, UsageChange, UsageState, fold_usage
 from hutch.system.lazy_dataclass import dataclass
 

@@ -20,7 +20,7 @@ from hutch.store.schema import (
     user_erasures,
     users,
 )
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_tables import task_filters
 from hutch.store.user_erasure_from_tasks import erase_from_tasks
 from hutch.store.users import get_user

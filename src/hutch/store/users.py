@@ -10,7 +10,7 @@ from hutch.domain.ids import UserId, new_user_id
 from hutch.domain.one_line_text import echo
 from hutch.domain.user import Role, User, name_key, parse_name
 from hutch.store.schema import identities, users
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 
 _COLUMNS = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)

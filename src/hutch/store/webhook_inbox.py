@@ -12,7 +12,7 @@ from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.domain.session import SessionInput
 from hutch.store.schema import deliveries
 from hutch.store.session_creation import OpenedSession
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import STEADY, SteadyClock, wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

@@ -23,7 +23,7 @@ from hutch.domain.events import RanTests, StartedTests
 from hutch.domain.ids import new_test_run_id
 from hutch.domain.recorded_test_runs import Comparison, RecordedCase, RecordedRun, compare_outcomes
 from hutch.domain.test_run_events import CaseResult, SuiteResult, TestsCause
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.test_runs import StoredTests
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from hutch.cli import exit_codes
+from hutch.store.exported_record_verifier import Report, verify_record
 from hutch.store.interview_record_bundle import is_bundle, verify_bundle
 from hutch.store.receipt_file_reader import read_receipt
-from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signed_log_head_statements import Statement
 
 

@@ -28,7 +28,7 @@ def prune_command(
     their content.
     """
     from hutch.app.event_log import event_log
-    from hutch.app.retention_settings import retention_of
+    from hutch.app.session_file_retention import retention_of
 
     loaded = settings.load()
     configure_logs(loaded, quiet=True)

@@ -10,7 +10,7 @@ from hutch.flows.analytics.budgeted_model import NANO, month_name
 from hutch.flows.analytics.spend_forecast import month_of
 from hutch.store.alerts_and_report_deliveries import Alert, Alerts
 from hutch.store.budgets import Budget, Budgets, BudgetScope, BudgetState, place_of
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.clock_without_jumps import wall_ms
 

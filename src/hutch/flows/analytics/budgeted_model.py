@@ -15,7 +15,7 @@ from hutch.domain.errors import BudgetReached
 from hutch.llm.interface import Delta, Finish, Model, Request, Usage
 from hutch.llm.reply_cost import Prices, cost_usd, unpriced
 from hutch.store.budgets import Budgets, BudgetState, Spender, place_of
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 

@@ -6,7 +6,7 @@ from hutch.domain.event_query import parse_query
 from hutch.domain.user import Caller, name_key
 from hutch.flows.flow_services import Services
 from hutch.store.newest_events_over_sessions import NewestEvents, Place
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass

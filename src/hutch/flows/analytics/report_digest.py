@@ -11,7 +11,7 @@ from hutch.flows.analytics.report_schedule import DueReport
 from hutch.flows.analytics.reports import Report, ReportName, ReportRequest, iso_time, report_for
 from hutch.store.alerts_and_report_deliveries import Alert, Alerts
 from hutch.store.analytics_queries import AnalyticsGroup
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 MAX_ROWS = 5  # of each table; the first are the most expensive

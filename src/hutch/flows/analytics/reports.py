@@ -16,10 +16,10 @@ from hutch.flows.analytics.newest_visible_events import named_user
 from hutch.flows.analytics.report_columns import LATENCY, OUTCOMES, RELIABILITY, SPEND, Column, Counted, Value
 from hutch.flows.analytics.spend_forecast import Forecast, forecast_month, month_of
 from hutch.store.analytics_from_events import MINUTE_MS, NANO, place_name
+from hutch.store.analytics_projection import DAY_MS, HOUR_MS
 from hutch.store.analytics_queries import Analytics, AnalyticsGroup, Row, Window
-from hutch.store.analytics_rollup import DAY_MS, HOUR_MS
 from hutch.store.chart_annotations import Annotation, Annotations
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

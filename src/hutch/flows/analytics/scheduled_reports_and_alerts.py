@@ -21,10 +21,10 @@ from hutch.flows.analytics.report_schedule import DueReport, due_reports
 from hutch.flows.analytics.reports import iso_time
 from hutch.store.alerts_and_report_deliveries import Alert, Alerts, Deliveries
 from hutch.store.analytics_from_events import MINUTE_MS
+from hutch.store.analytics_projection import DAY_MS
 from hutch.store.analytics_queries import Analytics, Window
-from hutch.store.analytics_rollup import DAY_MS
 from hutch.store.chart_annotations import Annotation, AnnotationKind, Annotations
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass
 

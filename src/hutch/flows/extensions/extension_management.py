@@ -23,7 +23,7 @@ from hutch.jail.egress_proxy_startup import Outside
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.store.audit import Audit
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.admission.directory_checks import OwnDirectories
 

@@ -16,7 +16,7 @@ from hutch.domain.ids import SessionId
 from hutch.flows.code_execution.code_executor import CodeExecutor
 from hutch.jail.launch.idmapped_mount import in_private_directory
 from hutch.store.interviews import Interviews
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.system.lazy_dataclass import dataclass
 
 

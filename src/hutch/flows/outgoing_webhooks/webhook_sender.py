@@ -21,7 +21,7 @@ from hutch.flows.outgoing_webhooks.webhook_http_post import find_address, parse_
 from hutch.flows.outgoing_webhooks.webhook_signature import signed_headers
 from hutch.jail.egress.blocked_addresses import Network
 from hutch.store.outgoing_webhooks import OutgoingWebhooks
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.webhook_secrets import WebhookSecrets
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.system.lazy_dataclass import dataclass

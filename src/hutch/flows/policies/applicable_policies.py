@@ -25,7 +25,7 @@ from hutch.store.audit import Audit
 from hutch.store.owner_policies import StoredPolicies
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.users import Users
 from hutch.system.lazy_dataclass import dataclass
 

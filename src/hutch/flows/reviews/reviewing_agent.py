@@ -34,7 +34,7 @@ from hutch.flows.reviews.review_subject import Subject
 from hutch.flows.reviews.user_reviews import make_comment
 from hutch.flows.run_facts_from_log import read_run_history
 from hutch.store.session_creation import OpenedSession
-from hutch.store.table_access import ExtraWrite
+from hutch.store.table_access_interface import ExtraWrite
 from hutch.system.clock_without_jumps import wall_ms
 from hutch.workspace.workspace import Workspace
 

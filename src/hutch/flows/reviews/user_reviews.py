@@ -12,7 +12,7 @@ from hutch.flows.change_decision_lock import recording_closure, reopened
 from hutch.flows.change_flow_services import ChangeContext
 from hutch.forge.interface import Attempt, Statement
 from hutch.store.comments_and_reviews import Comments, Reviews
-from hutch.store.table_access import ExtraWrite
+from hutch.store.table_access_interface import ExtraWrite
 from hutch.system.clock_without_jumps import wall_ms
 
 FIRST = Attempt()

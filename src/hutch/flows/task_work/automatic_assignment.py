@@ -15,7 +15,7 @@ from hutch.domain.task import PERSONA_OWNER, Task, TaskFilter, TaskState
 from hutch.domain.user import Caller, name_key
 from hutch.flows.personas import find_persona
 from hutch.flows.tasks.task_requests import TaskServices, change_task, check_writer, list_tasks
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_assignments import PastWork, TaskAssignments
 from hutch.store.tasks import Tasks
 from hutch.store.users import Users

@@ -18,7 +18,7 @@ from hutch.domain.session import Session
 from hutch.domain.task import AcceptanceCriterion
 from hutch.domain.task_assignment import CriterionEvidence
 from hutch.sessions.live_session import LiveSession
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_assignments import TaskAssignments
 from hutch.store.tasks import Tasks
 from hutch.store.test_runs import StoredTests

@@ -34,7 +34,7 @@ from hutch.flows.task_work.task_dependency_check import waiting_reason
 from hutch.flows.task_work.task_prompt import criteria_text
 from hutch.flows.tasks.task_requests import task_address, task_repository
 from hutch.flows.tasks_file.task_keys import KeySequence
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_assignments import (
     AssignmentStep,
     RepositoryBusy,

@@ -31,7 +31,7 @@ from hutch.domain.task import (
 from hutch.domain.user import Caller
 from hutch.flows.tasks_file.task_keys import KeySequence
 from hutch.forge.repo_url import parse_repo_url
-from hutch.store.table_access import Rows
+from hutch.store.table_access_interface import Rows
 from hutch.store.task_rows import FIELDS
 from hutch.store.tasks import Tasks
 from hutch.system.clock_without_jumps import wall_ms

@@ -24,7 +24,7 @@ from hutch.domain.secret_file_names import has_secret_name
 from hutch.edit.syntax_parser import ParseFailed
 from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.snapshot import Snapshots
-from hutch.store.code_index_tables import CodeIndexTables, IndexDamaged, IndexedDocument
+from hutch.store.code_index_database import CodeIndexTables, IndexDamaged, IndexedDocument
 from hutch.system.file_lock import locked
 from hutch.workspace.code_search.git_tree_files import changed_files, list_files
 from hutch.workspace.code_search.search_words import index_words

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
 
-from hutch.store.code_index_tables import CodeIndexTables, SizedFile
+from hutch.store.code_index_database import CodeIndexTables, SizedFile
 from hutch.workspace.code_search.search_words import split
 
 CANDIDATES = 300

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from hutch.domain.errors import NotFound
-from hutch.store.code_index_tables import CodeIndexTables
+from hutch.store.code_index_database import CodeIndexTables
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.code_search.symbols_and_references import Symbol
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from hutch.domain.errors import BadRequest
 from hutch.snapshots.git_object_reader import GitObjects
-from hutch.store.code_index_tables import CodeIndexTables
+from hutch.store.code_index_database import CodeIndexTables
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.code_search.code_index import read_text
 from hutch.workspace.code_search.file_ranking import CANDIDATES, rank_paths, word_weights

@@ -16,7 +16,7 @@ import structlog
 
 from hutch.domain.errors import HutchError
 from hutch.snapshots.git_object_reader import GitObjects
-from hutch.store.code_vector_tables import CodeVectorTables, FilePart, VectorsDamaged, remove_vectors
+from hutch.store.code_vector_database import CodeVectorTables, FilePart, VectorsDamaged, remove_vectors
 from hutch.system.lazy_dataclass import dataclass
 from hutch.workspace.code_search.code_index import MAX_FILES, read_text
 from hutch.workspace.code_search.git_tree_files import list_files

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from hutch.store.code_index_tables import CodeIndexTables
+from hutch.store.code_index_database import CodeIndexTables
 from hutch.workspace.code_search.code_index import UPDATE_TIMEOUT_S, IndexState, open_current_index
 from hutch.workspace.code_search.outline import FileOutline, find_outlines
 from hutch.workspace.code_search.ranked_matches import CodeMatch, CodeQuery, find_matches

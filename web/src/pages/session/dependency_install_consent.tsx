@@ -9,7 +9,7 @@ import { Button } from "../../shared/form_controls";
 import { Icon } from "../../shared/icons";
 import { usePageCommands } from "../../shared/page_commands";
 import { SafeText } from "../../shared/safe_text";
-import { text } from "../../strings/installed_dependencies_and_services";
+import { text } from "../../strings/dependencies";
 import { useSessionContext } from "./session_context";
 
 const POLL_MS = 1000;
