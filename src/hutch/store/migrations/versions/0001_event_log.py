@@ -1,5 +1,7 @@
 """The event log: heads, events, signed statements and the keys that signed them."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -21,7 +23,8 @@ def upgrade() -> None:
         sa.Column("signed_seq", sa.BigInteger, nullable=False),
     )
     unsigned = sa.text("signed_seq < seq")
-    where = {f"{op.get_bind().dialect.name}_where": unsigned}  # another name would load another dialect
+    # The name of another dialect would load that.
+    where: dict[str, Any] = {f"{op.get_bind().dialect.name}_where": unsigned}
     op.create_index("logs_unsigned", "logs", ["id"], **where)
     op.create_table(
         "events",
