@@ -23,9 +23,8 @@ def upgrade() -> None:
         sa.Column("signed_seq", sa.BigInteger, nullable=False),
     )
     unsigned = sa.text("signed_seq < seq")
-    where: dict[str, Any] = {
-        f"{op.get_bind().dialect.name}_where": unsigned
-    }  # another name would load another dialect
+    # The name of another dialect would load that.
+    where: dict[str, Any] = {f"{op.get_bind().dialect.name}_where": unsigned}
     op.create_index("logs_unsigned", "logs", ["id"], **where)
     op.create_table(
         "events",
