@@ -66,7 +66,7 @@ async def test_a_token_opens_what_its_scopes_say(served: Answering) -> None:
 )
 async def test_invalid_tokens(served: Answering, header: str) -> None:
     right = await served.token(await served.accounts.ensure_owner("ada"))
-    row = sqlite3.connect(served.log._path).execute("SELECT hash FROM tokens").fetchone()
+    row = sqlite3.connect(served.log._database.path).execute("SELECT hash FROM tokens").fetchone()
     sent = header.format(right=right, wrong=new_secret(), hash=f"hutch_{row[0]}")
     async with served.client() as http:
         answer = await http.get("/api/v1/read", headers={"Authorization": sent} if sent else {})
@@ -92,7 +92,7 @@ async def test_the_database_does_not_hold_a_token(served: Answering) -> None:
     assert await asks(served, token) == 200
     secret = cookie["Cookie"].partition("=")[2].encode()
     await served.log.close()
-    for file in Path(served.log._path).parent.glob("hutch.db*"):
+    for file in Path(served.log._database.path).parent.glob("hutch.db*"):
         raw = file.read_bytes()
         assert token.encode() not in raw
         assert secret not in raw

@@ -203,7 +203,7 @@ def statements(api: Api) -> Iterator[list[str]]:
         if statement.startswith("SELECT"):
             found.append(statement)
 
-    engine = api.server.log._engine  # type: ignore[attr-defined]
+    engine = api.server.log._database.engine  # type: ignore[attr-defined]
     event.listen(engine, "before_cursor_execute", note)
     try:
         yield found

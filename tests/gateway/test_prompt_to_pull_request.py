@@ -640,7 +640,7 @@ def pages_read(api: Api) -> Iterator[list[tuple[Any, ...]]]:
         if statement.startswith("SELECT events."):
             found.append(parameters[:2])  # the log, and the number after which the page begins
 
-    engine = api.server.log._engine  # type: ignore[attr-defined]
+    engine = api.server.log._database.engine  # type: ignore[attr-defined]
     event.listen(engine, "before_cursor_execute", note)
     try:
         yield found

@@ -3,15 +3,16 @@
 - Text is ordered and compared byte by byte: all text columns have the collation C.
 - LIKE ignores the case of ASCII letters.
 - A sum of integers is an integer. PostgreSQL makes it a decimal number.
+- Parameters of type Integer have 64 bits.
 - The functions of SQLite that queries use are translated.
 
 Only databases in PostgreSQL load this module.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from sqlalchemy import Boolean, Column, Text
+from sqlalchemy import BigInteger, Boolean, Column, Integer, Text
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.base import PGTypeCompiler
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
@@ -67,6 +68,10 @@ class Dialect(PGDialect_psycopg):
     supports_statement_cache = True
     statement_compiler = Compiler
     type_compiler_cls = TypeCompiler
+    colspecs: ClassVar[dict[Any, Any]] = {
+        **PGDialect_psycopg.colspecs,
+        Integer: PGDialect_psycopg.colspecs[BigInteger],
+    }
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
