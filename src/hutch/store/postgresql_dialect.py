@@ -10,7 +10,7 @@ Only databases in PostgreSQL load this module.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, Text
 from sqlalchemy.dialects import registry
@@ -20,6 +20,7 @@ from sqlalchemy.util import LRUCache
 
 DRIVER = "postgresql+hutch"
 MAX_STATEMENTS = 1000
+PARAMETERS = {**PGDialect_psycopg.colspecs, Integer: PGDialect_psycopg.colspecs[BigInteger]}
 
 
 class Compiler(PGCompiler_psycopg):
@@ -68,10 +69,7 @@ class Dialect(PGDialect_psycopg):
     supports_statement_cache = True
     statement_compiler = Compiler
     type_compiler_cls = TypeCompiler
-    colspecs: ClassVar[dict[Any, Any]] = {
-        **PGDialect_psycopg.colspecs,
-        Integer: PGDialect_psycopg.colspecs[BigInteger],
-    }
+    colspecs = PARAMETERS
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
