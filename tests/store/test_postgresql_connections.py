@@ -61,13 +61,12 @@ def message(words: str) -> MessageSent:
 
 
 async def break_connections(location: PostgresqlDatabase) -> None:
-    """As if the server was restarted: returns when all other connections are gone."""
+    """As if the server was restarted: returns when all connections of this moment are gone."""
 
     def run() -> None:
         with connect(location) as session:
-            session.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}")
-            while session.execute(f"SELECT count(*) {OTHERS}").fetchone() != (0,):
-                session.execute("SELECT pg_sleep(0.01)")
+            gone = session.execute(f"SELECT pg_terminate_backend(pid, {DEADLINE_S * 1000:.0f}) {OTHERS}")
+            assert all(row[0] for row in gone)
 
     await asyncio.to_thread(run)
 
