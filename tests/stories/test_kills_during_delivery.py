@@ -129,10 +129,10 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
 
 async def works(setup: Story) -> bool:
     """True if a tool is under way."""
-    paths = loaded(setup.place / "home").paths
-    if not paths.database.exists():
+    settings = loaded(setup.place / "home")
+    if not settings.paths.database.exists():
         return False
-    async with event_log(paths) as log:
+    async with event_log(settings) as log:
         entries = [entry for head in await log.heads() for entry in await log.read(head.session_id)]
     return any(entry.event.type == "tool.called" for entry in entries)
 
