@@ -48,10 +48,10 @@ def describe_results(
         if not event.files:
             lines.append("It changed no file.")
         elif len(result.patch) <= per_patch:
-            lines.append(f"Changes of {event.files} files:\n{result.patch}")
+            lines.append(f"Changed files: {event.files}\n{result.patch}")
         else:
             lines.append(
-                f"Changes of {event.files} files (+{event.added} -{event.deleted}); see them with "
+                f"Changed files: {event.files} (+{event.added} -{event.deleted}); see them with "
                 f"helper_changes, action show. They begin:\n{result.patch[:per_patch]}"
             )
         parts.append("\n".join(lines))

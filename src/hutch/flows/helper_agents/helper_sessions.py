@@ -335,7 +335,7 @@ class HelperSessions:
             )
         await self.record_taken(start, context, "merged", merged.files)
         said = (
-            f"Merged {len(merged.files)} files of {name}: {name_files(merged.files)}."
+            f"Merged the changes of {name}: {name_files(merged.files)}."
             if merged.files
             else (f"{name} has no changes that you do not have already.")
         )
