@@ -8,6 +8,7 @@ const fields = { title: "Fix login", state: "todo", owner: "", priority: "", est
 const first: Task = { id: "tsk_1", repository: "", address: "", key: "T-1", fields, description: "", links: [], revision: 1, archived: false, created_by: "", created_ms: 0, updated_ms: 0 };
 let task = first;
 const statuses: number[] = [];
+let breaksOff = false; // the next answer ends in its middle
 
 /** Answers as the server does: a change of an older revision is refused. */
 function answer(method: string, body: string): [number, unknown] {
@@ -23,8 +24,12 @@ const server = createServer((request, response) => void (async () => {
   for await (const part of request) body += String(part);
   const [status, content] = answer(request.method ?? "", body);
   if (request.method === "PATCH") statuses.push(status);
-  response.writeHead(status, { "Content-Type": "application/json" });
-  response.end(JSON.stringify(content));
+  const text = JSON.stringify(content);
+  response.writeHead(status, { "Content-Type": "application/json", "Content-Length": text.length });
+  if (breaksOff) {
+    breaksOff = false;
+    response.write(text.slice(0, 10), () => response.destroy());
+  } else response.end(text);
 })());
 
 beforeAll(async () => {
@@ -58,3 +63,15 @@ test("a change that follows before the page was drawn again is based on the one 
   expect(statuses).toEqual([200, 200, 409, 200]);
   expect(task.fields.labels).toEqual(["bug", "ui"]);
 });
+
+test("a change whose answer breaks off is sent again, and does not count as refused", async () => {
+  const stored: Task[] = [];
+  connectUnsent("usr_2", (each) => stored.push(each));
+  const shown = task;
+  breaksOff = true;
+  changeTask(shown, { milestone: "1.0" });
+  await vi.waitFor(() => expect(stored).toHaveLength(1), { timeout: 60_000 });
+  expect(task.fields.milestone).toBe("1.0");
+  expect(task.revision).toBe(shown.revision + 1); // it was made once
+  await vi.waitFor(() => expect(localStorage.getItem("hutch.unsent-tasks.usr_2")).toBeNull());
+}, 60_000);

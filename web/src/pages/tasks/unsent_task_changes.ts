@@ -1,7 +1,7 @@
 // Every change of a task goes through here: it is shown at once, stored in the browser until the server has it,
 // sent again when the server is back, and set aside when another user has changed the same field meanwhile.
 import { useSyncExternalStore } from "react";
-import { type Schemas, asProblem, get, send } from "../../api/http_client";
+import { Problem, type Schemas, asProblem, send } from "../../api/http_client";
 import { isSame, mergeValues } from "./three_way_merge";
 import { type Task, type TaskValues, valueOf, withValues } from "./task_values_filter_and_order";
 
@@ -11,6 +11,7 @@ export type UnsentTask = Common & { kind: "new"; body: Schemas["NewTask"]; later
 export type Unsent = UnsentChange | UnsentTask;
 
 const RETRY_MS = [1000, 2000, 4000, 8000, 15_000];
+const ANSWER_TIMEOUT_MS = 20_000; // on a connection that died without a word
 const MAX_MERGES = 5; // of one change, if others change the task again and again
 const STARTING = /^(0|409|5\d\d|429)$/;
 
@@ -134,12 +135,21 @@ async function sendAll(): Promise<void> {
   }
 }
 
+/** The whole answer to a request. An answer that breaks off counts as none, so that the change is sent again. */
+async function request<T>(path: string, options: { method?: string; body?: unknown; headers?: Record<string, string> } = {}): Promise<T> {
+  const response = await send(path, { ...options, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+  try {
+    return (await response.json()) as T;
+  } catch {
+    throw new Problem(0, "offline", "The server cannot be reached.", "");
+  }
+}
+
 /** False if the server cannot be reached now. */
 async function sendOne(unsent: Unsent): Promise<boolean> {
   try {
     if (unsent.kind === "new") {
-      const response = await send("/tasks", { method: "POST", body: unsent.body, headers: { "Idempotency-Key": unsent.id } });
-      created(unsent.id, (await response.json()) as Task);
+      created(unsent.id, await request<Task>("/tasks", { method: "POST", body: unsent.body, headers: { "Idempotency-Key": unsent.id } }));
     } else {
       await sendChange(unsent);
     }
@@ -169,14 +179,13 @@ async function sendChange(unsent: UnsentChange): Promise<void> {
   let { values, revision } = unsent;
   for (let round = 0; ; round++) {
     try {
-      const response = await send(`/tasks/${unsent.task}`, { method: "PATCH", body: { ...values, revision } });
-      const task = (await response.json()) as Task;
+      const task = await request<Task>(`/tasks/${unsent.task}`, { method: "PATCH", body: { ...values, revision } });
       if (task.revision !== revision) own.set(`${task.id} ${revision}`, task.revision);
       stored(task);
       return write((all) => all.filter((each) => each.id !== unsent.id).map((each) => (isNext(each, task.id, revision) ? { ...each, revision: task.revision } : each)));
     } catch (error) {
       if (asProblem(error).status !== 409 || round >= MAX_MERGES) throw error; // a later attempt begins again
-      const theirs = await get<Task>(`/tasks/${unsent.task}`);
+      const theirs = await request<Task>(`/tasks/${unsent.task}`);
       const merge = mergeValues(unsent.before, unsent.values, theirs);
       if (merge.conflicts.length > 0) {
         stored(theirs);
