@@ -1,5 +1,5 @@
 // Moves cards by dragging and by keys. A card that keys have picked up is shown in its new column until it is put down.
-import { useEffect, useLayoutEffect, useMemo, useState } from "react";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isPressed } from "../../shared/shortcuts";
 import { text } from "../../strings/tasks";
 import { isTyping } from "../home_keys";
@@ -38,8 +38,11 @@ export function useMoves(tasks: Task[], mayWrite: boolean): { moving: Moving; sh
     if (task && task.fields.state !== state) move(task, state);
   };
   const shown = useMemo(() => (picked ? tasks.map((each) => (each.id === picked.id ? { ...each, fields: { ...each.fields, state: picked.state } } : each)) : tasks), [tasks, picked]);
+  const putBack = useRef(""); // gets the focus when it is drawn: the next key must not find the page without one
   useLayoutEffect(() => {
     if (picked) focusNow(picked.id);
+    else if (putBack.current) focusNow(putBack.current);
+    putBack.current = "";
   }, [picked]);
   useEffect(() => { // a click elsewhere takes the card back
     function leave(event: FocusEvent) {
@@ -50,6 +53,7 @@ export function useMoves(tasks: Task[], mayWrite: boolean): { moving: Moving; sh
   }, [picked]);
 
   function putDown(task: Task, state: TaskState) {
+    putBack.current = task.id;
     setPicked(null);
     setLast(state);
     if (state === task.fields.state) announce(text.speech.back(titleOf(task), nameOf(state)));
