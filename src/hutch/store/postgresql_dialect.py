@@ -3,7 +3,6 @@
 - Text is ordered and compared byte by byte: all text columns have the collation C.
 - LIKE ignores the case of ASCII letters.
 - A sum of integers is an integer. PostgreSQL makes it a decimal number.
-- Parameters of type Integer have 64 bits.
 - The functions of SQLite that queries use are translated.
 
 Only databases in PostgreSQL load this module.
@@ -12,7 +11,7 @@ Only databases in PostgreSQL load this module.
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, Text
+from sqlalchemy import Boolean, Column, Text
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.base import PGTypeCompiler
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
@@ -20,7 +19,6 @@ from sqlalchemy.util import LRUCache
 
 DRIVER = "postgresql+hutch"
 MAX_STATEMENTS = 1000
-PARAMETERS = {**PGDialect_psycopg.colspecs, Integer: PGDialect_psycopg.colspecs[BigInteger]}
 
 
 class Compiler(PGCompiler_psycopg):
@@ -69,7 +67,6 @@ class Dialect(PGDialect_psycopg):
     supports_statement_cache = True
     statement_compiler = Compiler
     type_compiler_cls = TypeCompiler
-    colspecs = PARAMETERS
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)

@@ -3,9 +3,9 @@
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
-    Integer,
     RowMapping,
     Select,
     and_,
@@ -52,7 +52,7 @@ _COLUMNS = tuple(shares.c[name] for name in Share.__dataclass_fields__)
 def _valid() -> ColumnElement[bool]:
     bound = func.json_extract(interviews.c.progress, "$.candidate")
     taken = exists().where(interviews.c.id == shares.c.session_id, bound != "", bound != shares.c.user_id)
-    now_ms = bindparam("now_ms", callable_=wall_ms, type_=Integer)
+    now_ms = bindparam("now_ms", callable_=wall_ms, type_=BigInteger)
     return and_(
         shares.c.expires_ms.is_(None) | (shares.c.expires_ms > now_ms),
         (shares.c.role != "candidate") | ~taken,
