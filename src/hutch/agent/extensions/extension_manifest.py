@@ -31,7 +31,7 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 FOLDER_FILE = "extension.json"
 MAX_MANIFEST_BYTES = 256 * 1024
-# They download the program when it starts, so that nobody knows what will run.
+# They download the program when it starts: what runs could differ from what was approved.
 DOWNLOADERS = frozenset({"npx", "uvx", "bunx", "pipx", "pnpx", "docker", "podman"})
 HIDDEN = ("/", "/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/var")
 Kind = Literal["mcp", "http", "program"]
